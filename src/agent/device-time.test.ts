@@ -157,4 +157,41 @@ describe("DeviceTime", () => {
     }
     expect(tried).toEqual({ one: 0, other: 2, well: 0 });
   });
+
+  /** How many asks of so many ms a search makes in a minute beside these, whose readouts take so long each second. */
+  function asksIn(askMs: number, others: number, readoutMs: number, isSearching: boolean): number {
+    const { time, pass } = device();
+    const own = time.join(1000);
+    const users = Array.from({ length: others }, () => time.join(1000));
+    let asked = 0;
+    for (let tenth = 0; tenth < 600; tenth++) {
+      if (tenth % 10 === 0)
+        for (const user of users) {
+          user.answered(readoutMs);
+          user.searches(isSearching);
+        }
+      const taken = own.searchTime();
+      if (taken) {
+        own.probed(askMs, taken);
+        asked++;
+      }
+      pass(100);
+    }
+    return asked;
+  }
+
+  it("lets searches have what others leave, of short asks", () => {
+    const beside = (readoutMs: number, askMs = 500) => asksIn(askMs, 10, readoutMs, false);
+    // Half of the time beside readouts that take a tenth of it; a long one would cost a readout each time.
+    expect(beside(10)).toBeGreaterThan(50);
+    expect(beside(50)).toBeLessThan(beside(10) / 1.5);
+    // Some before it is known how busy the device is.
+    expect(beside(100)).toBeLessThan(30);
+    expect(beside(10, 700)).toBeLessThan(12);
+  });
+
+  it("lets a search take its time where all others search too", () => {
+    expect(asksIn(700, 3, 10, true)).toBe(600);
+    expect(asksIn(700, 3, 10, false)).toBeLessThan(12);
+  });
 });

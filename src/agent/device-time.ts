@@ -2,8 +2,11 @@ import { AnswerPace } from "./answer-pace.ts";
 
 /** `share`: its share of the device's time. `idle`: what this source has left until its next readout, which costs nobody. */
 export type ProbeTime = "share" | "idle";
-/** `reserve`: what there is at once, beside its share, to find what fails among what is answered. */
-export type SearchTime = "share" | "reserve";
+/**
+ * To find what fails among what is answered. `reserve`: what there is at once, beside its share. `spare`: what the others leave, of asks so
+ * short that none of their readouts is missed. `own`: nobody uses the device but sources that search themselves.
+ */
+export type SearchTime = "share" | "reserve" | "spare" | "own";
 /**
  * What a request without an answer took. `surprise`: it was expected to have one, and is asked as a probe from now on; it counts as one of
  * these, however long it was waited for.
@@ -35,6 +38,8 @@ export interface DeviceShare {
   isPaceKnown(): boolean;
   /** A readout of this source had no answer at all. */
   failed(): void;
+  /** Whether it has a search under way for what has no answer: variables of its own that are well have no value meanwhile. */
+  searches(isUnderWay: boolean): void;
   /** A unit of this source answers again: see DeviceTime.join. */
   isBack(): void;
 }
@@ -57,6 +62,8 @@ interface User {
   answeredMs: number;
   /** Its last readout had no answer. */
   hasFailed: boolean;
+  /** It looks for what fails in it. */
+  isSearching: boolean;
   /** When a request of it had no answer last. */
   probedMs: number;
   /** When it was last refused a probe in a readout that is answered. */
@@ -87,6 +94,13 @@ const LARGE_SHARE = 4;
  * share of the time, so that searching and probing take a tenth of it in the long run.
  */
 const SEARCH_AT_ONCE_MS = 3000;
+/** An ask of a search that takes no more than this part of the shortest interval delays readouts and costs none. */
+const SPARE_ASK = 0.6;
+/** What answers and such asks may take of the device's time together, and such asks at most. */
+const MOST_BUSY = 0.75;
+const MOST_SPARE = 0.5;
+/** Over about so long it is looked at how busy the device is with answers. */
+const LOAD_MS = 10_000;
 
 /**
  * How the time of one device is shared between the sources that are answered and what is not. All that has no answer, be it a
@@ -112,6 +126,11 @@ export class DeviceTime {
   /** Of SEARCH_AT_ONCE_MS, what was used when a search took of it last, and when that was. */
   #usedMs = 0;
   #usedAtMs = 0;
+  /** What answers have taken, older ones less. */
+  #answersMs = 0;
+  #answersAtMs = 0;
+  /** When the next ask of a search may take spare time. */
+  #spareAtMs = Number.NEGATIVE_INFINITY;
 
   /** `now`: monotonic ms. */
   constructor(now: () => number) {
@@ -129,7 +148,15 @@ export class DeviceTime {
    */
   join(intervalMs: number, onOtherBack: () => void = () => {}): DeviceShare & Place {
     const never = Number.NEGATIVE_INFINITY;
-    const user: User = { intervalMs, onOtherBack, answeredMs: never, hasFailed: false, probedMs: never, wantedMs: never };
+    const user: User = {
+      intervalMs,
+      onOtherBack,
+      answeredMs: never,
+      hasFailed: false,
+      isSearching: false,
+      probedMs: never,
+      wantedMs: never,
+    };
     this.#users.add(user);
     return {
       mayProbe: (isOwnTime) => this.#mayProbe(user, isOwnTime),
@@ -147,6 +174,9 @@ export class DeviceTime {
       isPaceKnown: () => this.#pace.isKnown,
       failed: () => {
         user.hasFailed = true;
+      },
+      searches: (isUnderWay) => {
+        user.isSearching = isUnderWay;
       },
       isBack: () => this.#isBack(user),
       hasHealthyOthers: () => this.#healthyIntervalMs(user) !== undefined,
@@ -166,7 +196,23 @@ export class DeviceTime {
 
   #searchTime(user: User): SearchTime | undefined {
     if (this.#mayProbe(user, true)) return "share";
-    return this.#usedOfReserveMs() < SEARCH_AT_ONCE_MS ? "reserve" : undefined;
+    const intervalMs = this.#healthyIntervalMs(user, true);
+    if (intervalMs === undefined) return "own";
+    if (this.#usedOfReserveMs() < SEARCH_AT_ONCE_MS) return "reserve";
+    const costMs = Math.max(this.#usualCostMs, this.#pace.timeoutMs(Number.POSITIVE_INFINITY));
+    return costMs <= SPARE_ASK * intervalMs && this.#now() >= this.#spareAtMs ? "spare" : undefined;
+  }
+
+  /** The part of the device's time that is left beside answers, with a margin. */
+  #spare(): number {
+    const load = (this.#answersMs * Math.exp((this.#answersAtMs - this.#now()) / LOAD_MS)) / LOAD_MS;
+    return Math.max(1 / SMALL_SHARE, Math.min(MOST_SPARE, MOST_BUSY - load));
+  }
+
+  #noteLoad(ms: number): void {
+    const nowMs = this.#now();
+    this.#answersMs = this.#answersMs * Math.exp((this.#answersAtMs - nowMs) / LOAD_MS) + ms;
+    this.#answersAtMs = nowMs;
   }
 
   #usedOfReserveMs(): number {
@@ -180,11 +226,12 @@ export class DeviceTime {
     return false;
   }
 
-  /** The shortest interval of those that are answered; undefined: there are none. */
-  #healthyIntervalMs(besides: User | undefined): number | undefined {
+  /** The shortest interval of those that are answered, or of those of them that search for nothing; undefined: there are none. */
+  #healthyIntervalMs(besides: User | undefined, searchForNothing = false): number | undefined {
     let least: number | undefined;
     const nowMs = this.#now();
     for (const user of this.#users) {
+      if (searchForNothing && user.isSearching) continue;
       if (user === besides || nowMs - user.answeredMs > Math.max(HEALTHY_MS, HEALTHY_INTERVALS * user.intervalMs)) continue;
       least = Math.min(least ?? user.intervalMs, user.intervalMs);
     }
@@ -215,8 +262,8 @@ export class DeviceTime {
     this.#lastCostMs = costMs;
     this.#isUsual = costMs < USUAL * this.#pace.timeoutMs(Number.POSITIVE_INFINITY);
     if (this.#isUsual) this.#usualCostMs = costMs;
-    this.#isCharged = time !== "idle";
-    if (this.#isCharged) this.#charge(costMs);
+    this.#isCharged = time !== "idle" && time !== "own" && time !== "spare";
+    this.#charge(costMs);
   }
 
   #takeOfReserve(costMs: number): void {
@@ -225,6 +272,8 @@ export class DeviceTime {
   }
 
   #charge(costMs: number): void {
+    this.#spareAtMs = Math.max(this.#spareAtMs, this.#now() + costMs * (1 / this.#spare() - 1));
+    if (!this.#isCharged) return;
     const intervalMs = this.#healthyIntervalMs(undefined);
     if (intervalMs === undefined) return;
     const share = 2 * costMs <= intervalMs ? LARGE_SHARE : SMALL_SHARE;
@@ -243,6 +292,7 @@ export class DeviceTime {
   #answered(ms: number): void {
     this.#isNextPatient = false;
     if (!this.#isAfterProbe) {
+      this.#noteLoad(ms);
       this.#pace.note(ms);
       return;
     }
@@ -250,6 +300,6 @@ export class DeviceTime {
     this.#isAfterProbe = false;
     this.#lastCostMs += ms;
     if (this.#isUsual) this.#usualCostMs = this.#lastCostMs;
-    if (this.#isCharged) this.#charge(this.#lastCostMs);
+    this.#charge(this.#lastCostMs);
   }
 }

@@ -40,6 +40,12 @@ describe("Narrowing", () => {
     );
   });
 
+  it("by pieces, fails three times for one of 125: by piece, by itself, and once more", () => {
+    const failures = points(125).map((_, bad) => search(points(125), (run) => run.some(({ index }) => index === bad), "pieces").failures);
+    // What is left in the end of a piece is known without an ask.
+    expect(Math.max(...failures)).toBe(3);
+  });
+
   it("by pieces, has few asks fail, and nearly all of the run behind it after the first", () => {
     fc.assert(
       fc.property(

@@ -84,8 +84,8 @@ export class Narrowing {
   /** How many of `length` (2 at least) are asked next. */
   #partOf(length: number): number {
     if (this.#division === "halves") return length >> 1;
-    const piece = Math.floor(Math.sqrt(this.#failed.length));
-    return length > piece ? piece : Math.floor(Math.sqrt(length));
+    const piece = pieceOf(this.#failed.length);
+    return length > piece ? piece : pieceOf(length);
   }
 
   #settle(): void {
@@ -94,6 +94,11 @@ export class Narrowing {
     this.#isDoubtful = true;
   }
 }
+
+/** So many are asked one by one: what is answered takes next to no time, and one more that fails a whole time-out. */
+const SINGLY = 12;
+
+const pieceOf = (length: number): number => (length <= SINGLY ? 1 : Math.floor(Math.sqrt(length)));
 
 /** Up to `most` (2 at least) of the list, spread evenly over it, its ends among them. Pure. */
 export function spread<T>(list: readonly T[], most: number): readonly T[] {

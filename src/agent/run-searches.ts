@@ -46,6 +46,16 @@ export class RunSearches {
     return this.#searches.length > 0 && this.#searches.some(({ kind, group }) => kind === "lost" && group.fresh.part === part);
   }
 
+  /** Whether one that waits for answers in vain goes on in the next readout. */
+  get takeTime(): boolean {
+    const { silent } = this.#context.learned;
+    return this.#searches.some((search) => {
+      const { kind, isQuick, group } = search;
+      const isSilent = group.fresh.part !== undefined && silent.has(group.fresh.part);
+      return kind === "lost" && !isQuick && !isSilent && group.searches.includes(search);
+    });
+  }
+
   start(group: Group, failed: readonly Point[], kind: FailureKind, reading: BadReading, isQuick = false): void {
     const run = failed.filter((point) => !this.#context.learned.closed.has(point));
     if (run.length === 0) return;

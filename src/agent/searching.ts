@@ -349,6 +349,7 @@ export class Searching {
     // Others of the device have its time: asked as planned in each readout, and charged for it, a suspect would never get any itself.
     const left = isUnanswered ? [] : this.#suspects.map(({ planned }) => planned.request);
     this.#learned.doubtful = left.length > 0 ? new Set(left) : undefined;
+    this.#options.share.searches(left.length > 0 || this.#runs.takeTime);
   }
 
   /** Gives every point that was not answered the reading that says why. */
