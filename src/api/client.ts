@@ -80,6 +80,28 @@ const ANSWERED: ReadonlySet<FailureKind> = new Set([
 const isUnanswered = ({ kind, cause }: ApiFailure): boolean =>
   kind === "timeout" || kind === "truncated" || kind === "too_large" || (kind === "unreachable" && errorCode(cause) === "ECONNRESET");
 
+/**
+ * An answer as of something that is not there. One that stands in for the API (a proxy without its backend, a portal) gives the same to
+ * every request, so it tells of one operation only while others are answered.
+ */
+const isDenial = ({ kind, status = 0 }: ApiFailure): boolean =>
+  kind === "unauthorized" || kind === "redirect" || kind === "not_json" || kind === "wrong_shape" || isProbeRefused(status);
+
+/** What `GET /ext/v1` was answered; a failure leaves it open. */
+type Probed =
+  | { readonly type: "offered" }
+  /** Not asked: it is known to be missing. */
+  | { readonly type: "missing" }
+  /** `status` undefined: the answer has another shape. */
+  | { readonly type: "denied"; readonly status: number | undefined }
+  | ApiFailure;
+
+/** What the API calls its configuration now; null: it does not say, by the answer `denial` or for what is known of it already. */
+type AskedRevision =
+  | { readonly type: "unchanged" }
+  | { readonly type: "revision"; readonly revision: string | null; readonly denial?: ApiFailure }
+  | ApiFailure;
+
 type FetchedSecrets = { readonly type: "fetched" } & AcceptedSecrets;
 
 /** Each record is judged by itself (acceptSecrets). */
@@ -117,6 +139,8 @@ export class ApiClient {
   #isExtended = false;
   /** It is to be asked again all the same. */
   #isProbeDue = false;
+  /** The last pull succeeded: the API itself answers, and what it denies it does not have. */
+  #isAnswering = false;
   /** What the last pull gave. */
   #pulled: { readonly configuration: Desired; readonly warnings: readonly string[] } | undefined;
 
@@ -161,6 +185,7 @@ export class ApiClient {
     const deadline = withDeadline(signal, this.#timeouts.pullMs);
     try {
       const result = await this.#pullAll(previous, this.#budgeted(deadline.signal));
+      this.#isAnswering = result.type !== "failed";
       if (result.type !== "failed" || result.kind !== "aborted" || signal.aborted) return result;
       return {
         type: "failed",
@@ -181,7 +206,7 @@ export class ApiClient {
       const answer = await this.#requester.send({ method: "PUT", path: STATUSES, body, maxBytes: 2 ** 20, signal });
       this.#pauses.note(STATUSES, answer);
       if (answer.type !== "failed") this.#offers.offered("statuses");
-      else return this.#takesNotOffered("statuses", answer) ? { type: "not_offered" } : answer;
+      else return this.#isAnswering && this.#takesNotOffered("statuses", answer) ? { type: "not_offered" } : answer;
     }
     return { type: "reported" };
   }
@@ -208,84 +233,82 @@ export class ApiClient {
   }
 
   async #pullAll(previous: Desired | null, send: Send): Promise<PullResult> {
-    const offered = await this.#probe(send);
+    const probed = await this.#probe(send);
     // A server that answers is asked for its lists all the same; one that cannot be reached is not asked twice.
-    if (typeof offered !== "boolean" && !ANSWERED.has(offered.kind) && !isUnanswered(offered)) return offered;
-    let revision: string | null = null;
-    if (offered === true) {
-      const asked = await this.#askRevision(send, previous);
-      if (asked === "unchanged") return { type: "unchanged" };
-      if (typeof asked === "object" && asked !== null) return asked;
-      revision = asked;
+    if (probed.type === "failed" && !ANSWERED.has(probed.kind) && !isUnanswered(probed)) return probed;
+    const isExtended = probed.type === "offered";
+    const asked: AskedRevision = isExtended ? await this.#askRevision(send, previous) : { type: "revision", revision: null };
+    if (asked.type !== "revision") return asked;
+    let parts = await this.#takeSources(send, previous, asked.revision);
+    if ("type" in parts) {
+      // What was found missing may have been missing for want of a key, or of the API itself.
+      if (isDenial(parts)) this.#offers.forget();
+      return parts;
     }
-    let parts = await this.#takeSources(send, previous, revision);
-    // What was found missing may have been missing for want of a key.
-    if ("type" in parts && parts.kind === "unauthorized") this.#offers.forget();
-    const isOpen = typeof offered !== "boolean" && ("type" in parts || !this.#takesUnprobed(offered));
-    if (!("type" in parts)) parts = await this.#takeSinks(send, previous, parts);
-    if (!("type" in parts) && offered === true) parts = await this.#takeVariables(send, parts);
-    if (!("type" in parts)) parts = { ...parts, secrets: keptSecrets(previous, parts) };
-    if (!("type" in parts) && offered === true) parts = await this.#takeSecrets(send, previous, parts);
+    this.#takeProbed(probed);
+    if (asked.denial) this.#takeDeniedRevision(asked.denial);
+    parts = await this.#takeSinks(send, previous, parts);
+    if (!("type" in parts) && isExtended) parts = await this.#takeVariables(send, parts);
+    if ("type" in parts) return parts;
+    parts = { ...parts, secrets: keptSecrets(previous, parts) };
+    if (isExtended) parts = await this.#takeSecrets(send, previous, parts);
     // Whether there are secrets is not known, as it was before.
-    if (!("type" in parts) && isOpen) parts = { ...parts, ...awaitedAsBefore(previous) };
-    return "type" in parts ? parts : this.#finish(previous, parts);
+    if (probed.type === "failed") parts = { ...parts, ...awaitedAsBefore(previous) };
+    return this.#finish(previous, parts);
   }
 
-  /** True or false, or the failure that leaves it open. */
-  async #probe(send: Send): Promise<boolean | ApiFailure> {
-    if (this.#isExtended && !this.#isProbeDue) return true;
-    if (!this.#offers.isDue("extensions")) return false;
+  async #probe(send: Send): Promise<Probed> {
+    if (this.#isExtended && !this.#isProbeDue) return { type: "offered" };
+    if (!this.#offers.isDue("extensions")) return { type: "missing" };
     const answer = await send({ method: "GET", path: PROBE });
-    const isOurs = answer.type === "json" && extensionInfoSchema.safeParse(answer.value).success;
-    if (answer.type === "failed" && !isProbeRefused(answer.status ?? 0) && answer.kind !== "not_json" && answer.kind !== "redirect")
-      return answer;
+    if (answer.type === "failed") return isDenial(answer) ? { type: "denied", status: answer.status } : answer;
+    if (answer.type !== "json" || !extensionInfoSchema.safeParse(answer.value).success) return { type: "denied", status: undefined };
     this.#isProbeDue = false;
-    this.#isExtended = isOurs;
-    if (isOurs) this.#offers.offered("extensions");
-    else this.#noExtensions(answer.type === "failed" ? answer.status : undefined);
-    return isOurs;
+    this.#isExtended = true;
+    this.#offers.offered("extensions");
+    return { type: "offered" };
   }
 
-  /** What the lists, which were read, tell of a probe that failed. True: there are no extensions. */
-  #takesUnprobed(failure: ApiFailure): boolean {
-    if (isUnanswered(failure) && failure.retryAfterMs === undefined) this.#pauses.pause(PROBE, failure, PROBE_UNANSWERED_MS);
-    if (failure.status !== 401) return false;
-    this.#noExtensions(failure.status);
-    return true;
-  }
-
-  #noExtensions(status: number | undefined): void {
+  /** What the probe tells, now that the lists are read: the API is there, and takes the key. */
+  #takeProbed(probed: Probed): void {
+    if (probed.type === "failed" && isUnanswered(probed) && probed.retryAfterMs === undefined)
+      this.#pauses.pause(PROBE, probed, PROBE_UNANSWERED_MS);
+    if (probed.type !== "denied") return;
+    this.#isProbeDue = false;
     this.#isExtended = false;
-    if (this.#offers.notOffered("extensions", status))
+    if (this.#offers.notOffered("extensions", probed.status))
       this.#log.info({ api: this.base }, "the API does not offer the collector's extensions: variables come from local files");
   }
 
+  /** As #takeProbed. */
+  #takeDeniedRevision(denial: ApiFailure): void {
+    this.#takesNotOffered("revision", denial);
+    // The API may be another one: whether it has the extensions is found out with the next pull.
+    this.#isProbeDue = true;
+  }
+
   /** Whether a failure says that the API does not have this, which it is then not asked for until it is due again. */
-  #takesNotOffered(offer: Offer, { status }: ApiFailure): boolean {
-    if (status !== 401 && !NOT_OFFERED.has(status ?? 0)) return false;
-    const isNew = this.#offers.notOffered(offer, status);
+  #takesNotOffered(offer: Offer, failure: ApiFailure): boolean {
+    if (!saysNotOffered(failure)) return false;
+    const isNew = this.#offers.notOffered(offer, failure.status);
     const note = this.#offers.noteOf(offer);
     if (isNew && note !== undefined) this.#log.warn({ api: this.base }, note);
     return true;
   }
 
-  /** The revision before the lists are read, so that a change during the reading is seen by the next pull; null where there is none. */
-  async #askRevision(send: Send, previous: Desired | null): Promise<string | "unchanged" | null | ApiFailure> {
-    if (!this.#offers.isDue("revision")) return null;
+  /** The revision before the lists are read, so that a change during the reading is seen by the next pull. */
+  async #askRevision(send: Send, previous: Desired | null): Promise<AskedRevision> {
+    if (!this.#offers.isDue("revision")) return { type: "revision", revision: null };
     const known = previous?.revision ?? null;
     const path = `/ext/v1/revision?collector=${this.#collector}`;
     const answer = await send({ method: "GET", path, ...(known !== null && { ifNoneMatch: `"${known}"` }) });
-    if (answer.type === "not_modified" && known !== null) return "unchanged";
-    if (answer.type === "failed" && answer.status !== 401 && this.#takesNotOffered("revision", answer)) {
-      // The API may have changed under us: whether it still has the extensions is found out with the next pull.
-      this.#isProbeDue = true;
-      return null;
-    }
-    if (answer.type === "failed") return answer;
+    if (answer.type === "not_modified" && known !== null) return { type: "unchanged" };
+    if (answer.type === "failed") return saysNotOffered(answer) ? { type: "revision", revision: null, denial: answer } : answer;
     const parsed = answer.type === "json" ? revisionSchema.safeParse(answer.value) : undefined;
     if (!parsed?.success) return wrongShape(this.base, "/ext/v1/revision", "a revision is expected");
     this.#offers.offered("revision");
-    return parsed.data.revision === known ? "unchanged" : parsed.data.revision;
+    const { revision } = parsed.data;
+    return revision === known ? { type: "unchanged" } : { type: "revision", revision };
   }
 
   async #takeSources(send: Send, previous: Desired | null, revision: string | null): Promise<PulledParts | ApiFailure> {
@@ -361,6 +384,8 @@ export class ApiClient {
     return { type: "configuration", ...this.#pulled };
   }
 }
+
+const saysNotOffered = ({ status = 0 }: ApiFailure): boolean => status === 401 || NOT_OFFERED.has(status);
 
 const isRefusal = ({ status = 0 }: ApiFailure): boolean => status >= 400 && status < 500 && status !== 408 && status !== 429;
 

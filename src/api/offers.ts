@@ -1,8 +1,7 @@
+import { type GrowingPause, longerPause } from "./growing-pause.ts";
+
 /** What an API may offer beyond its list of data sources, each asked for by itself. */
 export type Offer = "data_sinks" | "extensions" | "revision" | "variables" | "secrets" | "statuses";
-
-/** How often an API is asked again for what it does not have. */
-export const ASK_AGAIN_MS = 3_600_000;
 
 /**
  * Statuses by which an API says that it does not have an operation, or not for this key (DESIGN, 6). 401 says so too where the same key
@@ -31,26 +30,26 @@ const INSTEAD: Readonly<Record<Exclude<Offer, "extensions" | "revision">, string
 export const SECRETS_IN_THE_CLEAR =
   "passwords are not asked for over plain http: use an https address in api.url, or type sudo collector secret set NAME for each entry that needs one";
 
-/** What one API offers, as far as it was asked. What is missing is asked for again after ASK_AGAIN_MS. */
+/** What one API offers, as far as it was asked. What is missing is asked for again after a pause that grows. */
 export class Offers {
   readonly #monotonicMs: () => number;
-  readonly #missing = new Map<Offer, { readonly sinceMs: number; readonly status: number | undefined }>();
+  readonly #missing = new Map<Offer, { readonly pause: GrowingPause; readonly status: number | undefined }>();
 
   constructor(monotonicMs: () => number) {
     this.#monotonicMs = monotonicMs;
   }
 
-  /** Whether it is to be asked for: it is not known to be missing, or was found so long ago. */
+  /** Whether it is to be asked for: it is not known to be missing, or its pause is over. */
   isDue(offer: Offer): boolean {
     const missing = this.#missing.get(offer);
-    return !missing || this.#monotonicMs() - missing.sinceMs >= ASK_AGAIN_MS;
+    return !missing || this.#monotonicMs() >= missing.pause.untilMs;
   }
 
   /** `status`: of the answer that says so; undefined: it has another shape. True: this is new. */
   notOffered(offer: Offer, status: number | undefined): boolean {
-    const isNew = !this.#missing.has(offer);
-    this.#missing.set(offer, { sinceMs: this.#monotonicMs(), status });
-    return isNew;
+    const known = this.#missing.get(offer);
+    this.#missing.set(offer, { pause: longerPause(known?.pause, this.#monotonicMs()), status });
+    return known === undefined;
   }
 
   offered(offer: Offer): void {

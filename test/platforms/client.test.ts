@@ -9,7 +9,6 @@ import { type DocumentPlatform, KEY, type PlatformOptions, sinkRecord, sourceRec
 
 const COLLECTOR = "6f2a1d1e-4b0d-4a57-9d51-7f0c6d1f0a02";
 const OTHER = "7a2a1d1e-4b0d-4a57-9d51-7f0c6d1f0a03";
-const HOUR_MS = 3_600_000;
 const never = new AbortController().signal;
 
 let platform: DocumentPlatform;
@@ -86,18 +85,21 @@ describe("lists", () => {
 
 describe("the probe for extensions", () => {
   test.each([400, 403, 404, 405, 406, 408, 410, 418, 422, 451, 501, "page", "redirect"] as const)(
-    "answered with %s: not offered, said in one sentence for each thing, asked again after an hour",
+    "answered with %s: not offered, said in one sentence for each thing, asked again after a minute and then less often",
     async (unknownRoute) => {
       const client = clientOf({ unknownRoute });
       const first = await pulled(client);
       expect(first.sources.map(({ name }) => name)).toEqual(["press-1"]);
       expect(first.areSecretsAwaited).toBeUndefined();
       expect(client.notes()).toEqual(NOT_OFFERED);
-      for (nowMs of [60_000, HOUR_MS - 1]) await pulled(client, first);
-      expect(asked("/ext/v1")).toHaveLength(1);
-      nowMs = HOUR_MS;
-      await pulled(client, first);
-      expect(asked("/ext/v1")).toHaveLength(2);
+      for (const [from, until, times] of [
+        [10_000, 59_999, 1],
+        [60_000, 179_999, 2],
+        [180_000, 419_999, 3],
+      ] as const) {
+        for (nowMs of [from, until]) await pulled(client, first);
+        expect(asked("/ext/v1")).toHaveLength(times);
+      }
       expect(await client.reportStatuses(STATUSES, never)).toEqual({ type: "not_offered" });
       expect(platform.asked.slice(from).every(({ method }) => method === "GET")).toBe(true);
     },
@@ -205,23 +207,31 @@ describe("extensions of which some are missing", () => {
   };
   const VARIABLES = { data: [{ uuid: OTHER, data_source: COLLECTOR, name: "t", address: "holding:0" }], metadata: { next_cursor: null } };
 
-  test.each([403, 404, 405, 410, 501])("each is a sentence of its own, and asked for again after an hour: %s", async (status) => {
-    extended({ "/ext/v1/revision": status, "/ext/v1/variables": VARIABLES, "/ext/v1/secrets": status, "/ext/v1/readout-statuses": status });
-    const client = clientOf();
-    const first = await pulled(client);
-    expect(first.variables).toHaveLength(1);
-    for (let n = 0; n < 5; n++) expect(await client.reportStatuses(STATUSES, never)).toEqual({ type: "not_offered" });
-    expect(client.notes()).toEqual(NOT_OFFERED.slice(1));
-    nowMs = HOUR_MS - 1;
-    await pulled(client, first);
-    for (const part of ["revision", "secrets", "readout-statuses"]) expect(asked(`/ext/v1/${part}`), part).toHaveLength(1);
-    nowMs = HOUR_MS;
-    extended({ "/ext/v1/variables": status, "/ext/v1/secrets": { secrets: {} }, "/ext/v1/readout-statuses": {} });
-    // What was known stays.
-    expect((await pulled(client, first)).variables).toEqual(first.variables);
-    expect(await client.reportStatuses(STATUSES, never)).toEqual({ type: "reported" });
-    expect(client.notes()).toEqual([expect.stringContaining(`(it answers ${status}) does not offer variables`)]);
-  });
+  test.each([403, 404, 405, 410, 501])(
+    "each is a sentence of its own, and asked for again after a minute, or the pause that it asks for: %s",
+    async (status) => {
+      extended({
+        "/ext/v1/revision": status,
+        "/ext/v1/variables": VARIABLES,
+        "/ext/v1/secrets": status,
+        "/ext/v1/readout-statuses": status,
+      });
+      const client = clientOf();
+      const first = await pulled(client);
+      expect(first.variables).toHaveLength(1);
+      for (let n = 0; n < 5; n++) expect(await client.reportStatuses(STATUSES, never)).toEqual({ type: "not_offered" });
+      expect(client.notes()).toEqual(NOT_OFFERED.slice(1));
+      nowMs = 59_999;
+      await pulled(client, first);
+      for (const part of ["revision", "secrets", "readout-statuses"]) expect(asked(`/ext/v1/${part}`), part).toHaveLength(1);
+      nowMs = 90_000;
+      extended({ "/ext/v1/variables": status, "/ext/v1/secrets": { secrets: {} }, "/ext/v1/readout-statuses": {} });
+      // What was known stays.
+      expect((await pulled(client, first)).variables).toEqual(first.variables);
+      expect(await client.reportStatuses(STATUSES, never)).toEqual({ type: "reported" });
+      expect(client.notes()).toEqual([expect.stringContaining(`(it answers ${status}) does not offer variables`)]);
+    },
+  );
 
   test("a pause that one of them asks for is its own: statuses are reported while secrets wait, and the reverse", async () => {
     const whole = { "/ext/v1/variables": VARIABLES, "/ext/v1/secrets": { secrets: {} }, "/ext/v1/readout-statuses": {} };
