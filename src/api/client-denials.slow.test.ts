@@ -176,6 +176,72 @@ test("401 for the revision alone means that there is none: the lists are read", 
   expect(running()).toEqual(CHANGED);
 });
 
+const PARTS = [
+  ["/v2/data-sinks", { ...CHANGED, sinks: ["sink 1"] }],
+  ["/ext/v1/variables", { ...CHANGED, variables: ["v1"] }],
+  ["/ext/v1/secrets", { ...CHANGED, password: "old" }],
+] as const;
+
+test.each(PARTS.flatMap(([path, without]) => [401, 403, 404, 405, 410, 501].map((code) => [path, code, without] as const)))(
+  "%s denied once (%s) when the revision changes is asked again a minute later under the same revision",
+  async (denied, code, without) => {
+    const { api, client, pull, running, asked } = await extendedApi();
+    await pull();
+    change(api);
+    api.instead = (path) => (path === denied ? status(code) : undefined);
+    api.nowMs = 10 * SECOND_MS;
+    await pull();
+    const before = [asked(denied), asked("/v2/data-sources")];
+    api.instead = () => undefined;
+    for (api.nowMs of [20 * SECOND_MS, 69 * SECOND_MS]) expect(await pull()).toBe("unchanged");
+    expect(running()).toEqual(without);
+    expect([asked(denied), asked("/v2/data-sources")]).toEqual(before);
+    api.nowMs = 70 * SECOND_MS;
+    expect(await pull()).toBe("configuration");
+    expect([running(), client.notes()]).toEqual([CHANGED, []]);
+    // From then on the revision spares the lists again.
+    const after = asked("/v2/data-sources");
+    for (api.nowMs of [80 * SECOND_MS, HOUR_MS, 3 * HOUR_MS]) expect(await pull()).toBe("unchanged");
+    expect(asked("/v2/data-sources")).toBe(after);
+  },
+);
+
+test.each(PARTS)(
+  "%s denied once when the revision changes, and then everything: it is asked again once the API answers",
+  async (denied, without) => {
+    const { api, pull, running } = await extendedApi();
+    await pull();
+    change(api);
+    api.instead = (path) => (path === denied ? status(404) : undefined);
+    await pull();
+    expect(running()).toEqual(without);
+    api.instead = () => status(404);
+    expect(await pull()).toBe("failed");
+    api.instead = () => undefined;
+    await pull();
+    expect(running()).toEqual(CHANGED);
+  },
+);
+
+test.each(PARTS)("%s that fails once (500) when the revision changes is asked again with the next poll", async (failing, without) => {
+  const { api, pull, running } = await extendedApi();
+  await pull();
+  change(api);
+  api.instead = (path) => (path === failing ? status(500) : undefined);
+  await pull();
+  expect(running()).toEqual(without);
+  api.instead = () => undefined;
+  await pull();
+  expect(running()).toEqual(CHANGED);
+});
+
+test.each(PARTS)("an API that never has %s is asked for its lists hourly, and for its revision in between", async (denied) => {
+  const { api, pull, asked } = await extendedApi();
+  api.instead = (path) => (path === denied ? status(404) : undefined);
+  for (; api.nowMs < 5 * HOUR_MS; api.nowMs += MINUTE_MS) await pull();
+  expect([asked(denied), asked("/v2/data-sources"), asked("/ext/v1/revision")]).toEqual([10, 10, 300]);
+});
+
 test("an API without extensions is asked for them seven times in its first two hours, and hourly then", async () => {
   const { api, log, pull, report, asked } = await extendedApi();
   api.hasExtensions = false;

@@ -139,6 +139,8 @@ export class ApiClient {
   #isExtended = false;
   /** It is to be asked again all the same. */
   #isProbeDue = false;
+  /** The known revision spares no lists: which parts were missing under it is forgotten. */
+  #isRevisionOpen = false;
   /** The last pull succeeded: the API itself answers, and what it denies it does not have. */
   #isAnswering = false;
   /** What the last pull gave. */
@@ -242,7 +244,10 @@ export class ApiClient {
     let parts = await this.#takeSources(send, previous, asked.revision);
     if ("type" in parts) {
       // What was found missing may have been missing for want of a key, or of the API itself.
-      if (isDenial(parts)) this.#offers.forget();
+      if (isDenial(parts)) {
+        this.#offers.forget();
+        this.#isRevisionOpen = true;
+      }
       return parts;
     }
     this.#takeProbed(probed);
@@ -296,10 +301,13 @@ export class ApiClient {
     return true;
   }
 
-  /** The revision before the lists are read, so that a change during the reading is seen by the next pull. */
+  /**
+   * The revision before the lists are read, so that a change during the reading is seen by the next pull. One that is known spares the
+   * lists, unless a part that was missing under it may be there by now.
+   */
   async #askRevision(send: Send, previous: Desired | null): Promise<AskedRevision> {
     if (!this.#offers.isDue("revision")) return { type: "revision", revision: null };
-    const known = previous?.revision ?? null;
+    const known = this.#isRevisionOpen || this.#offers.isPartOverdue() ? null : (previous?.revision ?? null);
     const path = `/ext/v1/revision?collector=${this.#collector}`;
     const answer = await send({ method: "GET", path, ...(known !== null && { ifNoneMatch: `"${known}"` }) });
     if (answer.type === "not_modified" && known !== null) return { type: "unchanged" };
@@ -374,6 +382,7 @@ export class ApiClient {
   }
 
   #finish(previous: Desired | null, { warnings, isOutdated, ...parts }: PulledParts): PullResult {
+    this.#isRevisionOpen = false;
     // A part that is older is asked for again with the next poll, which a known revision would spare; and so are the extensions.
     if (isOutdated) this.#isProbeDue = true;
     const content = { collector: this.#collector, ...parts, revision: isOutdated ? null : parts.revision };

@@ -45,6 +45,11 @@ export class Offers {
     return !missing || this.#monotonicMs() >= missing.pause.untilMs;
   }
 
+  /** Whether a part of the configuration is missing, and is to be asked for again. */
+  isPartOverdue(): boolean {
+    return (["data_sinks", "variables", "secrets"] as const).some((part) => this.#missing.has(part) && this.isDue(part));
+  }
+
   /** `status`: of the answer that says so; undefined: it has another shape. True: this is new. */
   notOffered(offer: Offer, status: number | undefined): boolean {
     const known = this.#missing.get(offer);
