@@ -6,7 +6,10 @@ import type { Desired } from "./desired.ts";
 import { COLLECTOR, recordingLog } from "./server/testing.ts";
 import { json, page, scripted, source } from "./server/testing-scripted.ts";
 
-/** Answers as of something that is not there, from an API with all extensions: for a while, or of a part of it. */
+/**
+ * An API with all extensions, of which for a while, or of a part, other answers come: as of something that is not there, or with records that
+ * cannot be used.
+ */
 
 const never = new AbortController().signal;
 const SECOND_MS = 1000;
@@ -37,10 +40,12 @@ const DENIALS: readonly (readonly [string, Instead])[] = [
   ["JSON of something else", (response) => json(response, { maintenance: true })],
 ];
 
+type Api = Awaited<ReturnType<typeof extendedApi>>["api"];
+
 /** An API whose answers the test sets, a client of it, and a clock. */
 async function extendedApi() {
   const api = {
-    sources: [source(1)] as unknown[],
+    sources: [source(1)] as (ReturnType<typeof source> | (Omit<ReturnType<typeof source>, "name"> & { name: unknown }))[],
     sinks: [sink(1)],
     variables: [variable(1)],
     password: "old",
@@ -71,9 +76,10 @@ async function extendedApi() {
   const client = new ApiClient({ url, collector: COLLECTOR, readKey: () => "key", monotonicMs: () => api.nowMs, log });
   onTestFinished(() => client.close());
   let current: Desired | null = null;
+  let warnings: readonly string[] = [];
   const pull = async (): Promise<PullResult["type"]> => {
     const result = await client.pull(current, never);
-    if (result.type === "configuration") current = result.configuration;
+    if (result.type === "configuration") ({ configuration: current, warnings } = result);
     return result.type;
   };
   const running = () => ({
@@ -84,12 +90,21 @@ async function extendedApi() {
   });
   const asked = (path: string): number =>
     requests.filter((request) => new URL(request.split(" ")[1] ?? "", "http://x").pathname === `/api${path}`).length;
-  return { api, client, log, pull, running, asked, report: async () => (await client.reportStatuses(STATUSES, never)).type };
+  return {
+    api,
+    client,
+    log,
+    pull,
+    running,
+    asked,
+    warnings: () => warnings,
+    report: async () => (await client.reportStatuses(STATUSES, never)).type,
+  };
 }
 
 const FIRST = { sources: ["source 1"], sinks: ["sink 1"], variables: ["v1"], password: "old" };
 const CHANGED = { sources: ["source 1", "source 2"], sinks: ["sink 1", "sink 2"], variables: ["v1", "v2"], password: "new" };
-const change = (api: Awaited<ReturnType<typeof extendedApi>>["api"]): void =>
+const change = (api: Api): void =>
   void Object.assign(api, {
     sources: [source(1), source(2)],
     sinks: [sink(1), sink(2)],
@@ -240,6 +255,48 @@ test.each(PARTS)("an API that never has %s is asked for its lists hourly, and fo
   api.instead = (path) => (path === denied ? status(404) : undefined);
   for (; api.nowMs < 5 * HOUR_MS; api.nowMs += MINUTE_MS) await pull();
   expect([asked(denied), asked("/v2/data-sources"), asked("/ext/v1/revision")]).toEqual([10, 10, 300]);
+});
+
+const OTHER = "9d9f0d7e-1111-4111-8111-111111111111";
+const nameless = (records: readonly object[]) => records.map((record) => ({ ...record, name: 7 }));
+const WARNED: readonly (readonly [string, string, (api: Api) => unknown])[] = [
+  ["records that do not validate", "/v2/data-sources", ({ sources }) => page(nameless(sources))],
+  ["records that do not validate", "/v2/data-sinks", ({ sinks }) => page(nameless(sinks))],
+  ["records that do not validate", "/ext/v1/variables", ({ variables }) => page(nameless(variables))],
+  ["secrets that do not validate", "/ext/v1/secrets", () => ({ secrets: { [sink(1).uuid]: { password: 5 } } })],
+  ["an older record before each", "/v2/data-sources", ({ sources }) => page([{ ...source(1), name: "old" }, ...sources])],
+  ["another collector's records", "/v2/data-sources", ({ sources }) => page(sources.map((one) => ({ ...one, collector: OTHER })))],
+  ["another collector's records", "/v2/data-sinks", ({ sinks }) => page(sinks.map((one) => ({ ...one, collector: OTHER })))],
+  ["a record without a uuid", "/v2/data-sources", ({ sources }) => page([...sources.slice(1), { ...source(1), uuid: "press" }])],
+];
+
+test.each(WARNED)("%s of %s, once when the revision changes: the next poll takes the records as they are", async (_, path, wrong) => {
+  const { api, pull, running, warnings } = await extendedApi();
+  await pull();
+  change(api);
+  api.instead = (asked) => (asked === path ? (response) => json(response, wrong(api)) : undefined);
+  expect(await pull()).toBe("configuration");
+  expect(running()).not.toEqual(CHANGED);
+  expect(warnings()).not.toEqual([]);
+  api.instead = () => undefined;
+  api.nowMs = 10 * SECOND_MS;
+  expect(await pull()).toBe("configuration");
+  expect([running(), warnings()]).toEqual([CHANGED, []]);
+});
+
+test("a record that is never usable has the lists read hourly, and each new revision at once", async () => {
+  const { api, pull, running, asked } = await extendedApi();
+  api.sources = [source(1), { ...source(2), name: 7 }];
+  for (; api.nowMs < 5 * HOUR_MS; api.nowMs += MINUTE_MS) await pull();
+  expect(asked("/v2/data-sources")).toBeLessThanOrEqual(12);
+  expect([asked("/ext/v1/revision"), asked("/ext/v1")]).toEqual([300, 1]);
+  change(api);
+  api.sources = [source(1), { ...source(2), name: 8 }];
+  await pull();
+  expect(running()).toEqual({ ...CHANGED, sources: ["source 1"] });
+  api.sources = [source(1), source(2)];
+  await pull();
+  expect(running()).toEqual(CHANGED);
 });
 
 test("an API without extensions is asked for them seven times in its first two hours, and hourly then", async () => {

@@ -6,6 +6,7 @@ import { errorCode } from "../model/failure.ts";
 import type { ReadoutStatusReport } from "../model/resources.ts";
 import { ConfigurationLists, NONE, type Send, unfinishedList, wrongShape } from "./configuration-lists.ts";
 import type { Desired, Secrets } from "./desired.ts";
+import { type GrowingPause, longerPause, noPause } from "./growing-pause.ts";
 import type { HttpTimeouts } from "./http.ts";
 import { keptSecrets } from "./kept-secrets.ts";
 import { isProbeRefused, NOT_OFFERED, type Offer, Offers, SECRETS_IN_THE_CLEAR } from "./offers.ts";
@@ -133,6 +134,7 @@ export class ApiClient {
   readonly #log: Log;
   readonly #requester: Requester;
   readonly #lists: ConfigurationLists;
+  readonly #monotonicMs: () => number;
   readonly #offers: Offers;
   readonly #pauses: Pauses;
   /** The probe has been answered as ours. */
@@ -141,6 +143,8 @@ export class ApiClient {
   #isProbeDue = false;
   /** The known revision spares no lists: which parts were missing under it is forgotten. */
   #isRevisionOpen = false;
+  /** The known revision, where its lists were read with warnings: the records may come whole another time. */
+  #doubted: { readonly revision: string; readonly pause: GrowingPause } | undefined;
   /** The last pull succeeded: the API itself answers, and what it denies it does not have. */
   #isAnswering = false;
   /** What the last pull gave. */
@@ -150,9 +154,9 @@ export class ApiClient {
     this.#collector = options.collector.toLowerCase();
     this.#timeouts = { ...CLIENT_TIMEOUTS, ...options.timeouts };
     this.#maxBytes = options.maxBytes ?? CLIENT_MAX_BYTES;
-    const monotonicMs = options.monotonicMs ?? (() => performance.now());
-    this.#offers = new Offers(monotonicMs);
-    this.#pauses = new Pauses(monotonicMs);
+    this.#monotonicMs = options.monotonicMs ?? (() => performance.now());
+    this.#offers = new Offers(this.#monotonicMs);
+    this.#pauses = new Pauses(this.#monotonicMs);
     this.#log = options.log;
     this.#requester = createRequester({ ...options, insecure: options.insecure ?? false, timeouts: this.#timeouts });
     this.#lists = new ConfigurationLists(this.#requester.base, this.#collector);
@@ -303,11 +307,11 @@ export class ApiClient {
 
   /**
    * The revision before the lists are read, so that a change during the reading is seen by the next pull. One that is known spares the
-   * lists, unless a part that was missing under it may be there by now.
+   * lists, unless they may give more under it by now.
    */
   async #askRevision(send: Send, previous: Desired | null): Promise<AskedRevision> {
     if (!this.#offers.isDue("revision")) return { type: "revision", revision: null };
-    const known = this.#isRevisionOpen || this.#offers.isPartOverdue() ? null : (previous?.revision ?? null);
+    const known = this.#mayGiveMore() ? null : (previous?.revision ?? null);
     const path = `/ext/v1/revision?collector=${this.#collector}`;
     const answer = await send({ method: "GET", path, ...(known !== null && { ifNoneMatch: `"${known}"` }) });
     if (answer.type === "not_modified" && known !== null) return { type: "unchanged" };
@@ -317,6 +321,12 @@ export class ApiClient {
     this.#offers.offered("revision");
     const { revision } = parsed.data;
     return revision === known ? { type: "unchanged" } : { type: "revision", revision };
+  }
+
+  /** A part that was missing may be there, a record that could not be used may be whole, though the revision has not changed. */
+  #mayGiveMore(): boolean {
+    const isDoubtDue = this.#doubted !== undefined && this.#monotonicMs() >= this.#doubted.pause.untilMs;
+    return this.#isRevisionOpen || isDoubtDue || this.#offers.isPartOverdue();
   }
 
   async #takeSources(send: Send, previous: Desired | null, revision: string | null): Promise<PulledParts | ApiFailure> {
@@ -386,11 +396,21 @@ export class ApiClient {
     // A part that is older is asked for again with the next poll, which a known revision would spare; and so are the extensions.
     if (isOutdated) this.#isProbeDue = true;
     const content = { collector: this.#collector, ...parts, revision: isOutdated ? null : parts.revision };
+    this.#noteDoubt(content.revision, warnings);
     const last = this.#pulled;
     if (previous && previous === last?.configuration && isSameContent(previous, content) && isSameTexts(last.warnings, warnings))
       return { type: "unchanged" };
     this.#pulled = { configuration: { ...content, fetchedAt: new Date().toISOString() }, warnings };
     return { type: "configuration", ...this.#pulled };
+  }
+
+  /** With the next pull first, then after a pause that grows while the same revision has warnings: whole lists may be large. */
+  #noteDoubt(revision: string | null, warnings: readonly string[]): void {
+    const before = this.#doubted;
+    const nowMs = this.#monotonicMs();
+    this.#doubted = undefined;
+    if (revision === null || warnings.length === 0) return;
+    this.#doubted = { revision, pause: before?.revision === revision ? longerPause(before.pause, nowMs) : noPause(nowMs) };
   }
 }
 

@@ -17,3 +17,6 @@ export function longerPause(before: GrowingPause | undefined, nowMs: number): Gr
   const ms = before ? Math.min(2 * before.ms, LONGEST_PAUSE_MS) : FIRST_PAUSE_MS;
   return { untilMs: nowMs + ms, ms };
 }
+
+/** A pause that is over at once: the one after it is the first. Pure. */
+export const noPause = (nowMs: number): GrowingPause => ({ untilMs: nowMs, ms: FIRST_PAUSE_MS / 2 });
