@@ -51,3 +51,37 @@ test("a server that asks for a longer pause gets it", () => {
   const busy = new ReasonError("UNKNOWN", "busy", { retryAfterMs: 30_000 });
   expect(new Reopening(undefined).next(busy, 0).delayMs).toBe(30_000);
 });
+
+const denied = new ReasonError("UNKNOWN", "no such path", { isLasting: true });
+/** When a server that denies each try is tried, in s. */
+const triesOf = (reopening: Reopening, fromMs: number, untilMs: number): readonly number[] => {
+  const tries: number[] = [];
+  for (let nowMs = fromMs; nowMs <= untilMs; ) {
+    tries.push(Math.round(nowMs / 1000));
+    reopening.lost({ ...soon, reason: denied });
+    nowMs += reopening.next(denied, nowMs).delayMs;
+  }
+  return tries;
+};
+
+test("a server that does not have what is asked for some seconds is asked again as soon as any other", () => {
+  const tries = triesOf(new Reopening(undefined), 0, 10_000);
+  expect(tries).toEqual([0, 1, 2, 4, 8]);
+});
+
+test("one that never has it is asked less and less often, and hourly in the end", () => {
+  const tries = triesOf(new Reopening(undefined), 0, 24 * 3_600_000);
+  expect(tries.filter((second) => second > 3600 && second <= 4 * 3600).length).toBeLessThanOrEqual(4);
+  const last = tries.slice(-10);
+  expect(last.slice(1).map((second, n) => second - (last[n] ?? 0))).toEqual(Array(9).fill(3600));
+});
+
+test.each([
+  ["an outage of another kind", (reopening: Reopening) => void reopening.next(new ReasonError("CONNECTION_REFUSED", "down"), 9e6)],
+  ["an opening that lasted", (reopening: Reopening) => reopening.lost({ ...soon, reason: denied, lastedMs: 10_000 })],
+])("it is asked soon again after %s", (_name, other) => {
+  const reopening = new Reopening(undefined);
+  triesOf(reopening, 0, 8e6);
+  other(reopening);
+  expect(reopening.next(denied, 9_000_500).delayMs).toBeLessThanOrEqual(60_000);
+});

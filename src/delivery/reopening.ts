@@ -1,6 +1,6 @@
 import { createBackoff, HEALTHY_MS } from "../lib/retry.ts";
 import type { Condition } from "../model/condition.ts";
-import { type ReasonError, restMsOf } from "../model/reason.ts";
+import { lastingRestMs, type ReasonError, restMsOf } from "../model/reason.ts";
 import { isClose } from "../sinks/lib/in-flight-window.ts";
 
 /** So many closes soon after opening look like another client under the same name: both would go on cutting each other off. */
@@ -34,6 +34,8 @@ export interface ClosedSoon {
 export class Reopening {
   readonly #likely: ClosedSoon | undefined;
   #trouble: { readonly beganMs: number; readonly backoff: (troubleMs: number) => number } | undefined;
+  /** Since when every try ended because the server does not have what is asked. */
+  #deniedSinceMs: number | undefined;
   /** Openings in a row that the server closed soon, with no cause here. */
   #closedSoon = 0;
 
@@ -45,16 +47,19 @@ export class Reopening {
   lost({ reason, lastedMs, isIsolating, hasCause }: LostOpening): void {
     const wasHealthy = lastedMs >= HEALTHY_MS;
     if (wasHealthy || isIsolating) this.#trouble = undefined;
+    if (wasHealthy) this.#deniedSinceMs = undefined;
     if (wasHealthy || !isClose(reason.reason.type)) this.#closedSoon = 0;
     else if (!hasCause) this.#closedSoon++;
   }
 
-  /** Longer where the server asks for it, or where another client seems to take the connection over. */
+  /** Longer where the server asks for it, goes on saying that it does not have what is asked, or where another client seems to take the connection over. */
   next(reason: ReasonError, nowMs: number): Retry {
     this.#trouble ??= { beganMs: nowMs, backoff: createBackoff() };
     const backoffMs = this.#trouble.backoff(nowMs - this.#trouble.beganMs);
+    this.#deniedSinceMs = reason.isLasting ? (this.#deniedSinceMs ?? nowMs) : undefined;
+    const deniedMs = this.#deniedSinceMs === undefined ? 0 : nowMs - this.#deniedSinceMs;
     if (!this.#likely || this.#closedSoon < CLOSED_SOON_TIMES)
-      return { delayMs: Math.max(backoffMs, restMsOf(reason)), hint: undefined, condition: undefined };
+      return { delayMs: Math.max(backoffMs, restMsOf(reason), lastingRestMs(deniedMs)), hint: undefined, condition: undefined };
     const hint = `closed ${this.#closedSoon} times within ${HEALTHY_MS / 1000} s of connecting: ${this.#likely.hint}`;
     return { delayMs: TAKEOVER_MS, hint, condition: this.#likely.condition };
   }

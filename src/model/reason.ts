@@ -16,16 +16,19 @@ export class ReasonError extends Error {
   readonly retryAfterMs: number | undefined;
   /** The peer has ended or forgotten what was open, which says nothing against a new one at once. */
   readonly sessionLost: boolean;
+  /** The peer does not have what is asked of it: where it goes on saying so, it is asked less and less often (lastingRestMs). */
+  readonly isLasting: boolean;
   constructor(
     reason: Reason | PlainReasonType,
     message: string,
-    options?: ErrorOptions & { condition?: Condition; retryAfterMs?: number | undefined; sessionLost?: boolean },
+    options?: ErrorOptions & { condition?: Condition; retryAfterMs?: number | undefined; sessionLost?: boolean; isLasting?: boolean },
   ) {
     super(message, options);
     this.reason = typeof reason === "string" ? { type: reason } : reason;
     this.condition = options?.condition;
     this.retryAfterMs = options?.retryAfterMs;
     this.sessionLost = options?.sessionLost ?? (this.reason.type === "CONNECTION_CLOSED" || this.reason.type === "CONNECTION_RESET");
+    this.isLasting = options?.isLasting ?? false;
   }
 }
 
@@ -34,3 +37,6 @@ const LONGEST_REST_MS = 3_600_000;
 
 /** How long the peer asks not to be tried again: 0 ms to an hour, whatever it says. Pure. */
 export const restMsOf = ({ retryAfterMs = 0 }: ReasonError): number => Math.min(Math.max(0, retryAfterMs), LONGEST_REST_MS);
+
+/** How long a peer that has said for so long that it does not have what is asked is not asked again: as long, and an hour at most. Pure. */
+export const lastingRestMs = (saidForMs: number): number => Math.min(Math.max(0, saidForMs), LONGEST_REST_MS);

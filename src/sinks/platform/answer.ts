@@ -1,5 +1,4 @@
 import * as z from "zod";
-import { LONGEST_PAUSE_MS } from "../../api/growing-pause.ts";
 import { isProbeRefused, NOT_OFFERED } from "../../api/offers.ts";
 import type { ApiAnswer, ApiFailure } from "../../api/requester.ts";
 import { extensionInfoSchema } from "../../api/routes/extensions.ts";
@@ -108,8 +107,8 @@ const foreign = (message: string): ReasonError => new ReasonError("UNKNOWN", mes
 const notOffered = (message: string): ReasonError =>
   new ReasonError(
     "UNKNOWN",
-    `the API does not offer to take values (${message}): publish to a data sink of the type mqtt or opcua instead, or use an API with the collector's extension; asked again in an hour`,
-    { retryAfterMs: LONGEST_PAUSE_MS },
+    `the API does not offer to take values (${message}): publish to a data sink of the type mqtt or opcua instead, or use an API with the collector's extension; asked again less and less often, at least once an hour`,
+    { isLasting: true },
   );
 
 /** The values that a validation error names (API-V2, 7: `loc` is `["body", "values", 17, …]`); none where it is about something else too. */

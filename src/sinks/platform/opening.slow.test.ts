@@ -109,17 +109,16 @@ describe("the embedded API", () => {
 });
 
 describe("an API that cannot be sent values", () => {
-  const hour = 3_600_000;
   test.each<[string, (response: ServerResponse) => void, RegExp, object]>([
     [
       "without the extension",
       (r) => json(r, { detail: "no such path" }, 404),
       /does not offer to take values .*404: no such path/,
-      { retryAfterMs: hour },
+      { isLasting: true },
     ],
-    ["that forbids what it does not know", (r) => json(r, {}, 403), /does not offer/, { retryAfterMs: hour }],
-    ["with another extension", (r) => json(r, { extension: "other", version: 1 }), /does not offer/, { retryAfterMs: hour }],
-    ["with a later version", (r) => json(r, { extension: "collector", version: 2 }), /does not offer/, { retryAfterMs: hour }],
+    ["that forbids what it does not know", (r) => json(r, {}, 403), /does not offer/, { isLasting: true }],
+    ["with another extension", (r) => json(r, { extension: "other", version: 1 }), /does not offer/, { isLasting: true }],
+    ["with a later version", (r) => json(r, { extension: "collector", version: 2 }), /does not offer/, { isLasting: true }],
     ["behind a page", (r) => r.end("<html>"), /a page/, { retryAfterMs: undefined, condition: "protocol_violation" }],
     ["that is overloaded", (r) => r.writeHead(429, { "retry-after": "3" }).end(), /429/, { retryAfterMs: 3000 }],
     ["in trouble", (r) => json(r, {}, 502), /502/, { retryAfterMs: undefined }],
@@ -136,7 +135,7 @@ describe("an API that cannot be sent values", () => {
       at.startsWith("/api/v2/") ? json(response, { data: [], metadata: { next_cursor: null } }) : json(response, {}, status),
     );
     const error = await failureOf(open(far.url));
-    expect(error).toMatchObject({ message: expect.stringMatching(/does not offer to take values/), retryAfterMs: hour });
+    expect(error).toMatchObject({ message: expect.stringMatching(/does not offer to take values/), isLasting: true });
   });
 
   test("for want of a key: its file is named", async () => {

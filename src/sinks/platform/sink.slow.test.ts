@@ -135,14 +135,13 @@ describe("values that the API refuses", () => {
 });
 
 describe("the connection is lost, and nothing is refused", () => {
-  const hour = 3_600_000;
   test.each<[string, Answer, string, RegExp, object]>([
     ["401", (r) => json(r, { detail: "no" }, 401), "UNKNOWN", /the API key is refused \(401\)/, {}],
     ["403", (r) => json(r, { detail: "not you" }, 403), "UNKNOWN", /403: not you; give the key .* the right/, {}],
-    ["404", (r) => json(r, { detail: "no path" }, 404), "UNKNOWN", /does not offer to take values/, { retryAfterMs: hour }],
-    ["405", (r) => json(r, {}, 405), "UNKNOWN", /does not offer/, { retryAfterMs: hour }],
-    ["501", (r) => json(r, {}, 501), "UNKNOWN", /does not offer/, { retryAfterMs: hour }],
-    ["400", (r) => json(r, { detail: "what" }, 400), "UNKNOWN", /400: what/, { retryAfterMs: undefined }],
+    ["404", (r) => json(r, { detail: "no path" }, 404), "UNKNOWN", /does not offer to take values/, { isLasting: true }],
+    ["405", (r) => json(r, {}, 405), "UNKNOWN", /does not offer/, { isLasting: true }],
+    ["501", (r) => json(r, {}, 501), "UNKNOWN", /does not offer/, { isLasting: true }],
+    ["400", (r) => json(r, { detail: "what" }, 400), "UNKNOWN", /400: what/, { retryAfterMs: undefined, isLasting: false }],
     ["429", (r) => r.writeHead(429, { "retry-after": "7" }).end(), "UNKNOWN", /429/, { retryAfterMs: 7000 }],
     ["503", (r) => r.writeHead(503, { "retry-after": "2" }).end("<html>"), "UNKNOWN", /503/, { retryAfterMs: 2000 }],
     ["500", (r) => json(r, { detail: "oops" }, 500), "UNKNOWN", /500: oops/, {}],
