@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { uuidV5 } from "./uuid-v5.ts";
-import { matchFiles, type VariableFiles, VariableFolder } from "./variable-files.ts";
+import { type VariableFiles, VariableFolder } from "./variable-files.ts";
 
 const PLAIN = { type: null, unit: null, scaling: null, comment: null, status: "ACTIVE" } as const;
 const PRESS = { uuid: "0b5c1f9e-6a52-4f7e-9a43-1f0c2f1d4a11", name: "press-1" };
@@ -108,12 +108,6 @@ describe("what stands still", () => {
     expect((await at(join(folder, "absent"))).problems).toEqual([]);
     const file = write("file", "");
     expect((await at(file)).problems).toEqual([{ file, message: expect.stringMatching(/cannot be read/) }]);
-  });
-
-  test("a name never becomes a path", async () => {
-    const outside = { uuid: OVEN.uuid, name: "../press-1" };
-    expect(matchFiles(["press-1.csv"], [outside]).matched.size).toBe(0);
-    expect(matchFiles(["Ofen u\u0308.csv"], [{ ...OVEN, name: "Ofen ü" }]).matched.size).toBe(1);
   });
 });
 

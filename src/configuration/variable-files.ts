@@ -5,8 +5,9 @@ import { errorCode, messageOf } from "../model/failure.ts";
 import { LargeList } from "../model/large-list.ts";
 import { createYielder, type YieldToEventLoop } from "../model/timer.ts";
 import type { Variable } from "../model/variable.ts";
-import { FileOwners } from "./file-owners.ts";
+import { FileOwners, type FolderClock, nextOwners, type Owners } from "./file-owners.ts";
 import { stampOf } from "./file-stamp.ts";
+import { type AssignedFiles, assignFiles, type SourceName } from "./match-files.ts";
 import { uuidV5 } from "./uuid-v5.ts";
 import { type ParsedVariables, parseVariableCsvInSlices, parseVariableYaml } from "./variable-file.ts";
 
@@ -48,18 +49,6 @@ export interface VariableFiles {
   readonly problems: readonly VariableFileProblem[];
 }
 
-export interface SourceName {
-  readonly uuid: string;
-  readonly name: string;
-}
-
-export interface FolderClock {
-  /** Never steps. */
-  monotonicMs(): number;
-  /** Of the clock that files are stamped with. */
-  epochMs(): number;
-}
-
 /** A file as the looks have found it. */
 interface Watched {
   readonly stamp: string;
@@ -71,6 +60,13 @@ interface Watched {
   readonly changingSinceMs: number;
   /** It was there and is not found. */
   readonly isAbsent: boolean;
+}
+
+/** What a look found, before it is the result. */
+interface LookedUp {
+  readonly bySource: ReadonlyMap<string, Held>;
+  readonly problems: readonly VariableFileProblem[];
+  readonly namesakes: AssignedFiles["namesakes"];
 }
 
 /** What a source has of its file. */
@@ -99,7 +95,9 @@ export class VariableFolder {
   /** Sources of the last look that had no file: what the API says of them is at work. */
   #withoutFile: ReadonlySet<string> = new Set();
   #listing: ReturnType<typeof list> = { files: [], problems: [], isUnreadable: false };
-  #match: { readonly names: string; readonly sources: readonly SourceName[]; readonly found: ReturnType<typeof matchFiles> } | undefined;
+  #assigned:
+    | { readonly names: string; readonly sources: readonly SourceName[]; readonly owners: Owners; readonly found: AssignedFiles }
+    | undefined;
   #firstLookMs: number | undefined;
   #signature: string | undefined;
   #result: VariableFiles = { bySource: new Map(), problems: [] };
@@ -108,7 +106,7 @@ export class VariableFolder {
   constructor(folder: string, clock: FolderClock, ownersFile?: string) {
     this.#folder = folder;
     this.#clock = clock;
-    this.#owners = new FileOwners(ownersFile);
+    this.#owners = new FileOwners(ownersFile, clock);
   }
 
   /** Notes the stamps of all files, whichever sources they are for. */
@@ -162,25 +160,16 @@ export class VariableFolder {
   /** The variables as they are to be used now; the same object as long as nothing has changed. */
   async look(sources: readonly SourceName[]): Promise<VariableFiles> {
     await this.watch();
-    const { matched, unmatched, ambiguous } = this.#matchAgain(sources);
+    const { files, unmatched, problems: disputed, namesakes } = this.#assign(sources);
     const bySource = new Map<string, Held>();
     const problems: VariableFileProblem[] = [...this.#listing.problems];
-    for (const { file, message } of unmatched)
-      if (this.#watched.get(file)?.isAbsent === false) problems.push({ file: join(this.#folder, file), message });
-    const files = new Map([...matched].map(([uuid, names]) => [uuid, [...names]]));
-    for (const { file, fitting } of ambiguous) {
-      const owner =
-        fitting.find(({ uuid }) => this.#held.get(uuid)?.file === file) ??
-        fitting.find(({ uuid }) => !this.#held.has(uuid) && this.#owners.ownerOf(file) === uuid);
-      if (owner) files.set(owner.uuid, [...(files.get(owner.uuid) ?? []), file]);
-      problems.push(
-        ...fitting.map(({ uuid }) => ({ file: join(this.#folder, file), source: uuid, message: ambiguousWords(fitting, owner) })),
-      );
-      // What a source had from a file of another name stays too.
-      for (const { uuid } of fitting) {
-        const held = this.#held.get(uuid);
-        if (held && !files.has(uuid)) bySource.set(uuid, held);
-      }
+    for (const file of unmatched)
+      if (this.#watched.get(file)?.isAbsent === false) problems.push({ file: join(this.#folder, file), message: FITS_NONE });
+    for (const { file, source, message } of disputed) {
+      problems.push({ file: join(this.#folder, file), source, message });
+      // What a source had from a file of another name stays.
+      const held = this.#held.get(source);
+      if (held && !files.has(source)) bySource.set(source, held);
     }
     for (const [source, names] of files) {
       const used = await this.#use(source, names, problems);
@@ -193,26 +182,28 @@ export class VariableFolder {
         const held = this.#held.get(uuid);
         if (held) bySource.set(uuid, held);
       }
-    return this.#settle(sources, bySource, problems);
+    return this.#settle(sources, { bySource, problems, namesakes });
   }
 
-  /** Most looks find the names and the sources of the one before. */
-  #matchAgain(sources: readonly SourceName[]): ReturnType<typeof matchFiles> {
+  /** Most looks find the names, the sources and the owners of the one before. */
+  #assign(sources: readonly SourceName[]): AssignedFiles {
+    const { owners } = this.#owners;
     const files = [...this.#watched.keys()].sort();
     const names = files.join("/");
-    if (this.#match?.sources !== sources || this.#match.names !== names)
-      this.#match = { names, sources, found: matchFiles(files, sources) };
-    return this.#match.found;
+    const before = this.#assigned;
+    if (before?.sources === sources && before.names === names && before.owners === owners) return before.found;
+    const found = assignFiles(files, sources, owners);
+    this.#assigned = { names, sources, owners, found };
+    return found;
   }
 
-  #settle(sources: readonly SourceName[], bySource: ReadonlyMap<string, Held>, problems: readonly VariableFileProblem[]): VariableFiles {
+  #settle(sources: readonly SourceName[], { bySource, problems, namesakes }: LookedUp): VariableFiles {
     const signature = JSON.stringify([[...bySource].map(([uuid, { file, stamp }]) => [uuid, file, stamp]), problems]);
     this.#withoutFile = new Set(sources.map(({ uuid }) => uuid).filter((uuid) => !bySource.has(uuid)));
     for (const uuid of [...this.#held.keys()]) if (!bySource.has(uuid)) this.#held.delete(uuid);
     for (const [uuid, held] of bySource) if (held.stamp !== NOTHING_READ) this.#held.set(uuid, held);
-    // Before the sources are known, and while a file is read for the first time, nobody has lost what was his.
-    if (sources.length > 0 && [...bySource.values()].every(({ stamp }) => stamp !== NOTHING_READ))
-      this.#owners.keep(new Map([...this.#held].map(([uuid, { file }]) => [file, uuid])));
+    const present = new Map([...bySource].map(([uuid, { file, stamp }]) => [uuid, stamp === NOTHING_READ ? undefined : file]));
+    this.#owners.keep(nextOwners(this.#owners.owners, { present, namesakes, nowMs: this.#clock.monotonicMs() }));
     if (signature !== this.#signature)
       this.#result = {
         bySource: new Map([...bySource].map(([uuid, { file, variables }]) => [uuid, { file: join(this.#folder, file), variables }])),
@@ -283,46 +274,7 @@ export class VariableFolder {
 
 /** The stamp of what no file was read for. */
 const NOTHING_READ = "";
-
-function ambiguousWords(fitting: readonly SourceName[], owner: SourceName | undefined): string {
-  const named = fitting.map(({ uuid, name }) => `${name} (${uuid})`).join(" and ");
-  const consequence = owner ? `it stays with ${owner.uuid}, which had it` : "it is not used";
-  return `fits several data sources: ${named}; ${consequence}; name the file by the uuid of the one that is meant`;
-}
-
-/** Which files are for which data source, by its uuid or its name; one that fits several is `ambiguous`. Pure. */
-export function matchFiles(
-  files: readonly string[],
-  sources: readonly SourceName[],
-): {
-  readonly matched: ReadonlyMap<string, readonly string[]>;
-  readonly unmatched: readonly { readonly file: string; readonly message: string }[];
-  readonly ambiguous: readonly { readonly file: string; readonly fitting: readonly SourceName[] }[];
-} {
-  const byKey = new Map<string, SourceName[]>();
-  const enter = (key: string, source: SourceName): void => {
-    const there = byKey.get(key);
-    if (!there) byKey.set(key, [source]);
-    else if (!there.includes(source)) there.push(source);
-  };
-  for (const source of sources) {
-    enter(source.uuid.toLowerCase(), source);
-    // A file name from another system may hold the same letters composed in another way.
-    enter(source.name.normalize("NFC"), source);
-  }
-  const matched = new Map<string, string[]>();
-  const unmatched: { file: string; message: string }[] = [];
-  const ambiguous: { file: string; fitting: readonly SourceName[] }[] = [];
-  for (const file of files) {
-    const stem = file.slice(0, -extname(file).length).normalize("NFC");
-    const fitting = byKey.get(stem) ?? byKey.get(stem.toLowerCase().match(/^[0-9a-f-]{36}$/)?.[0] ?? stem) ?? [];
-    const [only, ...others] = fitting;
-    if (!only) unmatched.push({ file, message: "fits no data source; its name must be the uuid or the name of one, exactly" });
-    else if (others.length > 0) ambiguous.push({ file, fitting });
-    else matched.set(only.uuid, [...(matched.get(only.uuid) ?? []), file]);
-  }
-  return { matched, unmatched, ambiguous };
-}
+const FITS_NONE = "fits no data source; its name must be the uuid or the name of one, exactly";
 
 function list(folder: string): {
   readonly files: readonly string[];

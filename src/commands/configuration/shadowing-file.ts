@@ -1,5 +1,5 @@
 import { shadowWords } from "../../configuration/desired-sources.ts";
-import type { SourceName } from "../../configuration/variable-files.ts";
+import type { SourceName } from "../../configuration/match-files.ts";
 import type { Variable } from "../../model/variable.ts";
 import { settingsOrUsage } from "../service/run.ts";
 import { variableFiles } from "./variable-folder.ts";

@@ -1,5 +1,6 @@
+import type { SourceName } from "../../configuration/match-files.ts";
 import { type LoadedSettings, variablesDir } from "../../configuration/settings-file.ts";
-import { type SourceName, type VariableFiles, VariableFolder } from "../../configuration/variable-files.ts";
+import { type VariableFiles, VariableFolder } from "../../configuration/variable-files.ts";
 import { sleep } from "../../model/timer.ts";
 
 /** The local variable files as they are now, for a verb that looks once: one that was saved a moment ago counts, if it is not still being written. */
