@@ -6,6 +6,7 @@ export interface FileStamp {
   readonly text: string;
   /** Epoch ms. */
   readonly modifiedMs: number;
+  readonly bytes: number;
 }
 
 /** Undefined: there is no such file. One that cannot be looked at has a stamp that says so. */
@@ -14,8 +15,8 @@ export function stampOf(path: string): FileStamp | undefined {
     const found = statSync(path, { bigint: true, throwIfNoEntry: false });
     if (!found) return undefined;
     const { ino, size, mtimeNs, ctimeNs } = found;
-    return { text: [ino, size, mtimeNs, ctimeNs].join(" "), modifiedMs: Number(mtimeNs / 1_000_000n) };
+    return { text: [ino, size, mtimeNs, ctimeNs].join(" "), modifiedMs: Number(mtimeNs / 1_000_000n), bytes: Number(size) };
   } catch (error) {
-    return { text: messageOf(error), modifiedMs: 0 };
+    return { text: messageOf(error), modifiedMs: 0, bytes: 0 };
   }
 }

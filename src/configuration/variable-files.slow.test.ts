@@ -227,7 +227,7 @@ describe("files and sources that fit each other several times", () => {
     const found = await lookTwice(files, [PRESS]);
     expect(addresses(found, PRESS)).toEqual(["holding:0"]);
     expect(messages(found, PRESS)).toEqual([expect.stringMatching(/are for the same data source.*press-1\.csv stays in use/)]);
-    const fresh = await lookTwice(open(), [PRESS]);
+    const fresh = await lookTwice(new VariableFolder(folder, { monotonicMs: () => nowMs, epochMs: () => Date.now() }), [PRESS]);
     expect([addresses(fresh, PRESS), messages(fresh, PRESS)]).toEqual([[], [expect.stringContaining("None of them is used")]]);
     rmSync(join(folder, "press-1.csv"));
     const other = await lookTwice(files, [PRESS]);

@@ -4,9 +4,10 @@ import { readBoundedFileInPieces } from "../lib/bounded-file.ts";
 import { errorCode, messageOf } from "../model/failure.ts";
 import { LargeList } from "../model/large-list.ts";
 import { createYielder, type YieldToEventLoop } from "../model/timer.ts";
-import type { Variable } from "../model/variable.ts";
+import type { Variable, VariableInput } from "../model/variable.ts";
 import { FileOwners, type FolderClock, nextOwners, type Owners } from "./file-owners.ts";
 import { stampOf } from "./file-stamp.ts";
+import { KeptFiles } from "./kept-files.ts";
 import { type AssignedFiles, assignFiles, type SourceName } from "./match-files.ts";
 import { uuidV5 } from "./uuid-v5.ts";
 import { type ParsedVariables, parseVariableCsvInSlices, parseVariableYaml } from "./variable-file.ts";
@@ -29,6 +30,8 @@ const STILL_MS = 1500;
 const STILL_AT_START_MS = 250;
 /** A file that changes for longer than this is named in the status of its source. */
 const CHANGING_NAMED_MS = 10_000;
+/** Copies of what was taken are made for so long in one look: the disk does not hold up what is to run. */
+const COPYING_MS = 200;
 
 export interface VariableFileProblem {
   /** Absolute path of the file, or of the folder. */
@@ -89,6 +92,7 @@ export class VariableFolder {
   readonly #folder: string;
   readonly #clock: FolderClock;
   readonly #owners: FileOwners;
+  readonly #kept: KeptFiles;
   readonly #watched = new Map<string, Watched>();
   /** By source uuid. */
   readonly #held = new Map<string, Held>();
@@ -102,11 +106,12 @@ export class VariableFolder {
   #signature: string | undefined;
   #result: VariableFiles = { bySource: new Map(), problems: [] };
 
-  /** `ownersFile`: what is kept over restarts (FileOwners); undefined: nothing is. */
+  /** `ownersFile`: what is kept over restarts (FileOwners), with the folder of KeptFiles beside it; undefined: nothing is. */
   constructor(folder: string, clock: FolderClock, ownersFile?: string) {
     this.#folder = folder;
     this.#clock = clock;
     this.#owners = new FileOwners(ownersFile, clock);
+    this.#kept = new KeptFiles(ownersFile === undefined ? undefined : `${ownersFile.replace(/\.json$/, "")}-last-good`);
   }
 
   /** Notes the stamps of all files, whichever sources they are for. */
@@ -168,8 +173,8 @@ export class VariableFolder {
     for (const { file, source, message } of disputed) {
       problems.push({ file: join(this.#folder, file), source, message });
       // What a source had from a file of another name stays.
-      const held = this.#held.get(source);
-      if (held && !files.has(source)) bySource.set(source, held);
+      const held = files.has(source) ? undefined : await this.#lastGood(source);
+      if (held) bySource.set(source, held);
     }
     for (const [source, names] of files) {
       const used = await this.#use(source, names, problems);
@@ -179,9 +184,10 @@ export class VariableFolder {
     }
     if (this.#listing.isUnreadable)
       for (const { uuid } of sources) {
-        const held = this.#held.get(uuid);
+        const held = await this.#lastGood(uuid);
         if (held) bySource.set(uuid, held);
       }
+    await this.#keepCopies(bySource, problems);
     return this.#settle(sources, { bySource, problems, namesakes });
   }
 
@@ -197,13 +203,44 @@ export class VariableFolder {
     return found;
   }
 
-  #settle(sources: readonly SourceName[], { bySource, problems, namesakes }: LookedUp): VariableFiles {
+  /** What `source` has, or had from its file before a restart or before it was missing; undefined: what the API says of it was at work. */
+  async #lastGood(source: string): Promise<Held | undefined> {
+    const held = this.#held.get(source);
+    if (held || this.#withoutFile.has(source)) return held;
+    const owned = this.#owners.owners.get(source);
+    // At the first look nobody knows whether the source was missing or its file.
+    const isKnown = owned !== undefined && (owned.awaySinceMs === undefined || this.#signature !== undefined);
+    return isKnown ? this.#readKept(source) : undefined;
+  }
+
+  /** The last good variables of `source` that an earlier process or look has kept. */
+  async #readKept(source: string): Promise<Held | undefined> {
+    const path = await this.#kept.pathOf(source);
+    if (path === undefined) return undefined;
+    const { variables, problems } = await parse(path, createYielder());
+    if (variables.length === 0 && problems.length > 0) return undefined;
+    const file = this.#owners.owners.get(source)?.file ?? "";
+    return { file, stamp: KEPT, variables: await named(source, variables), problems: [] };
+  }
+
+  async #keepCopies(bySource: ReadonlyMap<string, Held>, problems: VariableFileProblem[]): Promise<void> {
+    const startedMs = this.#clock.monotonicMs();
+    await this.#kept.write(() => this.#clock.monotonicMs() - startedMs >= COPYING_MS);
+    for (const [source, { file }] of bySource) {
+      const message = this.#kept.problemOf(source);
+      if (message !== undefined) problems.push({ file: join(this.#folder, file), source, message });
+    }
+  }
+
+  async #settle(sources: readonly SourceName[], { bySource, problems, namesakes }: LookedUp): Promise<VariableFiles> {
     const signature = JSON.stringify([[...bySource].map(([uuid, { file, stamp }]) => [uuid, file, stamp]), problems]);
     this.#withoutFile = new Set(sources.map(({ uuid }) => uuid).filter((uuid) => !bySource.has(uuid)));
     for (const uuid of [...this.#held.keys()]) if (!bySource.has(uuid)) this.#held.delete(uuid);
     for (const [uuid, held] of bySource) if (held.stamp !== NOTHING_READ) this.#held.set(uuid, held);
     const present = new Map([...bySource].map(([uuid, { file, stamp }]) => [uuid, stamp === NOTHING_READ ? undefined : file]));
-    this.#owners.keep(nextOwners(this.#owners.owners, { present, namesakes, nowMs: this.#clock.monotonicMs() }));
+    const { owners } = this.#owners;
+    this.#owners.keep(nextOwners(owners, { present, namesakes, nowMs: this.#clock.monotonicMs() }));
+    if (this.#owners.owners !== owners) await this.#kept.retain(this.#owners.owners);
     if (signature !== this.#signature)
       this.#result = {
         bySource: new Map([...bySource].map(([uuid, { file, variables }]) => [uuid, { file: join(this.#folder, file), variables }])),
@@ -217,16 +254,16 @@ export class VariableFolder {
   async #use(source: string, names: readonly string[], problems: VariableFileProblem[]): Promise<Held | undefined> {
     const held = this.#held.get(source);
     const present = names.filter((name) => this.#watched.get(name)?.isAbsent === false);
-    const isHeld = held !== undefined && names.includes(held.file);
+    const inUse = names.find((name) => name === (held ?? this.#owners.owners.get(source))?.file);
     const say = (name: string, message: string): void => void problems.push({ file: join(this.#folder, name), source, message });
     const [first = names[0] ?? "", ...others] = present;
     if (others.length > 0)
       say(
         first,
-        `${present.join(" and ")} are for the same data source; keep one of them. ${isHeld ? `${held.file} stays in use` : "None of them is used"}`,
+        `${present.join(" and ")} are for the same data source; keep one of them. ${inUse === undefined ? "None of them is used" : `${inUse} stays in use`}`,
       );
-    if (others.length > 0 && !isHeld) return { file: first, stamp: NOTHING_READ, variables: [], problems: [] };
-    const name = others.length > 0 && isHeld ? held.file : first;
+    if (others.length > 0 && inUse === undefined) return { file: first, stamp: NOTHING_READ, variables: [], problems: [] };
+    const name = others.length > 0 && inUse !== undefined ? inUse : first;
     const watched = this.#watched.get(name);
     if (!watched) return held;
     if (watched.isAbsent || !this.#isStill(watched)) return this.#waitFor(source, name, watched, say);
@@ -235,8 +272,8 @@ export class VariableFolder {
   }
 
   /** The file is being written, or is away for a moment. */
-  #waitFor(source: string, name: string, watched: Watched, say: (name: string, message: string) => void): Held | undefined {
-    const held = this.#held.get(source);
+  async #waitFor(source: string, name: string, watched: Watched, say: (name: string, message: string) => void): Promise<Held | undefined> {
+    const held = await this.#lastGood(source);
     const words = "is being written; it is taken when it does not change any more";
     if (held) {
       if (this.#clock.monotonicMs() - watched.changingSinceMs > CHANGING_NAMED_MS)
@@ -251,20 +288,17 @@ export class VariableFolder {
   /** Undefined: it has changed while it was read. */
   async #read(source: string, name: string, stamp: string, held: Held | undefined): Promise<Held | undefined> {
     const path = join(this.#folder, name);
-    const yieldToEventLoop = createYielder();
-    const { variables, problems } = await parse(path, yieldToEventLoop);
-    if (stampOf(path)?.text !== stamp) return undefined;
+    const { variables, problems } = await parse(path, createYielder());
+    const now = stampOf(path);
+    if (now?.text !== stamp) return undefined;
     const isUsable = variables.length > 0 || problems.length === 0;
-    if (!isUsable && held) {
-      const stays = `the last good variables stay in use (${held.variables.length})`;
-      return { ...held, file: name, stamp, problems: [...problems, { message: stays }] };
+    const lastGood = isUsable ? undefined : (held ?? (await this.#readKept(source)));
+    if (lastGood) {
+      const stays = `the last good variables stay in use (${lastGood.variables.length})`;
+      return { ...lastGood, file: name, stamp, problems: [...problems, { message: stays }] };
     }
-    const named = new LargeList<Variable>();
-    for (const input of variables) {
-      named.push({ uuid: uuidV5(source, input.name), data_source: source, ...input });
-      await yieldToEventLoop();
-    }
-    return { file: name, stamp, variables: named.whole(), problems };
+    if (isUsable) this.#kept.keep(source, { path, stamp: now });
+    return { file: name, stamp, variables: await named(source, variables), problems };
   }
 
   #isStill({ sinceMs, stillMs }: Watched): boolean {
@@ -274,6 +308,8 @@ export class VariableFolder {
 
 /** The stamp of what no file was read for. */
 const NOTHING_READ = "";
+/** The stamp of what comes from a copy: the file itself is still to be read. */
+const KEPT = "kept";
 const FITS_NONE = "fits no data source; its name must be the uuid or the name of one, exactly";
 
 function list(folder: string): {
@@ -296,6 +332,17 @@ function list(folder: string): {
   if (files.length <= MAX_FILES) return { files, problems: [], isUnreadable: false };
   const message = `holds more than ${MAX_FILES} variable files; the others are not read`;
   return { files: files.slice(0, MAX_FILES), problems: [{ file: folder, message }], isUnreadable: false };
+}
+
+/** The variables with the uuids that they have at each start. */
+async function named(source: string, inputs: readonly VariableInput[]): Promise<readonly Variable[]> {
+  const yieldToEventLoop = createYielder();
+  const variables = new LargeList<Variable>();
+  for (const input of inputs) {
+    variables.push({ uuid: uuidV5(source, input.name), data_source: source, ...input });
+    await yieldToEventLoop();
+  }
+  return variables.whole();
 }
 
 /** What the file holds, or in a problem why it cannot be read. */

@@ -14,6 +14,7 @@ import {
   unlinkSync,
   writeSync,
 } from "node:fs";
+import { open, rename, rm } from "node:fs/promises";
 import path from "node:path";
 import { errorCode } from "../model/failure.ts";
 import { readBoundedFile } from "./bounded-file.ts";
@@ -101,6 +102,31 @@ export function replaceFileFrom(target: string, source: number, options: FileOpt
     for (let length = readSync(source, chunk); length > 0; length = readSync(source, chunk)) writeWhole(handle, chunk.subarray(0, length));
   };
   withNewFile(target, write, options, (temporary) => renameSync(temporary, target));
+}
+
+/** As `replaceFile`, beside what else this thread does: other threads write and wait for the disk. `modifiedMs`: when it says that it was changed. */
+export async function replaceFileInPieces(target: string, bytes: Uint8Array, modifiedMs: number): Promise<void> {
+  const temporary = path.join(path.dirname(target), `.${randomUUID()}.new`);
+  try {
+    const handle = await open(temporary, "wx", 0o600);
+    try {
+      await handle.writeFile(bytes);
+      await handle.utimes(modifiedMs / 1000, modifiedMs / 1000);
+      await handle.sync();
+    } finally {
+      await handle.close();
+    }
+    await rename(temporary, target);
+  } catch (error) {
+    await rm(temporary, { force: true });
+    throw error;
+  }
+  const folder = await open(path.dirname(target), "r");
+  try {
+    await folder.sync();
+  } finally {
+    await folder.close();
+  }
 }
 
 /** Puts the file there; false: there is one already, and it stays. Throws the file system's error. */
