@@ -49,6 +49,12 @@ export class KeptFiles {
     return kept && this.#folder !== undefined ? join(this.#folder, kept.name) : undefined;
   }
 
+  /** The copy; undefined: there is none that can be read. */
+  async read(source: string): Promise<Buffer | undefined> {
+    const path = await this.pathOf(source);
+    return path === undefined ? undefined : readBoundedFileInPieces(path, this.#maxBytes).catch(() => undefined);
+  }
+
   /** `write` copies it, in place of what was kept for this source. */
   keep(source: string, taken: TakenFile): void {
     if (this.#folder !== undefined) this.#waiting.set(source, taken);

@@ -145,3 +145,82 @@ test("a state folder that takes nothing is said by the source, whose variables r
   expect(messagesOf(found, PRESS)).toEqual([expect.stringContaining("cannot be kept for the next start")]);
   expect(await rig.look([PRESS])).toBe(found);
 });
+
+const FIVE = `name;address;type\n${[0, 1, 2, 3, 4].map((i) => `v${i};holding:345${i};uint16\n`).join("")}`;
+const IN_USE = [0, 1, 2, 3, 4].map((i) => `holding:345${i}`);
+const MEANT = "the last good variables stay in use (5); if the file is meant as it is, end its last line";
+
+describe("a copy that broke off", () => {
+  test.each([
+    ["within an address", "name;address;type\nv0;holding:34"],
+    ["within the last line", FIVE.slice(0, -9)],
+    ["behind its first line", "name;address;type"],
+    ["within its first line, at a column that is known", "name;address"],
+    ["of another content", "name;address;type\nx;holding:1;uint16\ny;hol"],
+  ])("%s leaves its source the last good variables and says so, also after a restart, until it is whole", async (_, text) => {
+    rig.write("press-1.csv", FIVE);
+    await rig.look([PRESS]);
+    rig.write("press-1.csv", text);
+    for (const restart of [() => {}, () => rig.restart()]) {
+      restart();
+      const found = await rig.look([PRESS]);
+      expect(addressesOf(found, PRESS)).toEqual(IN_USE);
+      expect(messagesOf(found, PRESS)).toEqual([expect.stringContaining("the rest seems to be missing"), MEANT]);
+    }
+    rig.write("press-1.csv", `${text}\n`);
+    expect(addressesOf(await rig.look([PRESS]), PRESS)).not.toEqual(IN_USE);
+  });
+
+  test("within an address where all fields are there does too, as in YAML", async () => {
+    rig.write("press-1.csv", GOOD);
+    rig.write("oven.yaml", "- name: a\n  address: holding:10\n- name: b\n  address: holding:20\n");
+    await rig.look([PRESS, OVEN]);
+    rig.write("press-1.csv", GOOD.slice(0, -2));
+    rig.write("oven.yaml", "- name: a\n  address: hold");
+    const found = await rig.look([PRESS, OVEN]);
+    expect([addressesOf(found, PRESS), addressesOf(found, OVEN)]).toEqual([
+      ["holding:0", "holding:1"],
+      ["holding:10", "holding:20"],
+    ]);
+    for (const source of [PRESS, OVEN])
+      expect(messagesOf(found, source)).toEqual([
+        expect.stringContaining("ends within a line that was longer before"),
+        expect.stringContaining("the last good variables stay in use (2)"),
+      ]);
+  });
+
+  test("of the first file that there is runs, and is said", async () => {
+    rig.write("press-1.csv", "name;address;type\nv0;holding:34");
+    for (const restart of [() => {}, () => rig.restart()]) {
+      restart();
+      const found = await rig.look([PRESS]);
+      expect(addressesOf(found, PRESS)).toEqual(["holding:34"]);
+      expect(messagesOf(found, PRESS)).toEqual([expect.stringMatching(/^the last line has no line end and has 2 of the 3 fields/)]);
+    }
+  });
+});
+
+describe("an editor that does not end the last line", () => {
+  test.each([
+    ["says nothing of it where the line is whole", FIVE.slice(0, -1), 5],
+    ["may remove lines", "name;address;type\nv0;holding:3450;uint16\nv1;holding:3451;uint16", 2],
+    ["may change lines", FIVE.replaceAll("345", "12").slice(0, -1), 5],
+  ])("%s", async (_, text, count) => {
+    rig.write("press-1.csv", FIVE);
+    await rig.look([PRESS]);
+    rig.write("press-1.csv", text);
+    const found = await rig.look([PRESS]);
+    expect([addressesOf(found, PRESS)?.length, found.problems]).toEqual([count, []]);
+  });
+
+  test("may add a line with fewer fields, which runs and is said", async () => {
+    rig.write("press-1.csv", FIVE);
+    await rig.look([PRESS]);
+    rig.write("press-1.csv", `${FIVE}v5;holding:9`);
+    const found = await rig.look([PRESS]);
+    expect(addressesOf(found, PRESS)).toEqual([...IN_USE, "holding:9"]);
+    expect(found.problems).toEqual([
+      { file: join(rig.folder, "press-1.csv"), source: PRESS.uuid, line: 7, message: expect.stringContaining("has no line end") },
+    ]);
+  });
+});

@@ -5,12 +5,13 @@ import { errorCode, messageOf } from "../model/failure.ts";
 import { LargeList } from "../model/large-list.ts";
 import { createYielder, type YieldToEventLoop } from "../model/timer.ts";
 import type { Variable, VariableInput } from "../model/variable.ts";
+import { endsLine, isBrokenOff } from "./broken-off.ts";
 import { FileOwners, type FolderClock, nextOwners, type Owners } from "./file-owners.ts";
 import { stampOf } from "./file-stamp.ts";
 import { KeptFiles } from "./kept-files.ts";
 import { type AssignedFiles, assignFiles, type SourceName } from "./match-files.ts";
 import { uuidV5 } from "./uuid-v5.ts";
-import { type ParsedVariables, parseVariableCsvInSlices, parseVariableYaml } from "./variable-file.ts";
+import { type LineProblem, type ParsedVariables, parseVariableCsvInSlices, parseVariableYaml } from "./variable-file.ts";
 
 interface Format {
   readonly maxBytes: number;
@@ -288,17 +289,35 @@ export class VariableFolder {
   /** Undefined: it has changed while it was read. */
   async #read(source: string, name: string, stamp: string, held: Held | undefined): Promise<Held | undefined> {
     const path = join(this.#folder, name);
-    const { variables, problems } = await parse(path, createYielder());
+    const content = await parse(path, createYielder());
     const now = stampOf(path);
     if (now?.text !== stamp) return undefined;
-    const isUsable = variables.length > 0 || problems.length === 0;
-    const lastGood = isUsable ? undefined : (held ?? (await this.#readKept(source)));
+    const { variables } = content;
+    const isUsable = variables.length > 0 || content.problems.length === 0;
+    const broken = isUsable ? await this.#brokenOff(source, content, held) : undefined;
+    const end = broken ?? content.cut;
+    const problems = end ? [...content.problems, end] : content.problems;
+    const lastGood = isUsable && !broken ? undefined : (held ?? (await this.#readKept(source)));
     if (lastGood) {
-      const stays = `the last good variables stay in use (${lastGood.variables.length})`;
+      const stays = `the last good variables stay in use (${lastGood.variables.length})${broken ? "; if the file is meant as it is, end its last line" : ""}`;
       return { ...lastGood, file: name, stamp, problems: [...problems, { message: stays }] };
     }
     if (isUsable) this.#kept.keep(source, { path, stamp: now });
     return { file: name, stamp, variables: await named(source, variables), problems };
+  }
+
+  /**
+   * What shows that only the beginning of a file is there; undefined: nothing does. A last line without a line end alone does not, because
+   * editors leave it so.
+   */
+  async #brokenOff(source: string, { bytes, variables, cut }: Content, held: Held | undefined): Promise<LineProblem | undefined> {
+    if (!bytes || endsLine(bytes)) return undefined;
+    const before = await this.#kept.read(source);
+    if (before?.equals(bytes)) return undefined;
+    if (before && isBrokenOff(bytes, before))
+      return cut ?? { message: "ends within a line that was longer before: the rest seems to be missing" };
+    const lastGood = cut && (held ?? (await this.#readKept(source)));
+    return lastGood && variables.length < lastGood.variables.length ? cut : undefined;
   }
 
   #isStill({ sinceMs, stillMs }: Watched): boolean {
@@ -345,12 +364,18 @@ async function named(source: string, inputs: readonly VariableInput[]): Promise<
   return variables.whole();
 }
 
+interface Content extends ParsedVariables {
+  /** Absent: it cannot be read. */
+  readonly bytes?: Buffer;
+}
+
 /** What the file holds, or in a problem why it cannot be read. */
-async function parse(path: string, yieldToEventLoop: YieldToEventLoop): Promise<ParsedVariables> {
+async function parse(path: string, yieldToEventLoop: YieldToEventLoop): Promise<Content> {
   const format = FORMATS[extname(path).toLowerCase()];
   if (!format) return { variables: [], problems: [] };
   try {
-    return await format.parse(await readBoundedFileInPieces(path, format.maxBytes), yieldToEventLoop);
+    const bytes = await readBoundedFileInPieces(path, format.maxBytes);
+    return { ...(await format.parse(bytes, yieldToEventLoop)), bytes };
   } catch (error) {
     return { variables: [], problems: [{ message: messageOf(error).replace(`${path} `, "") }] };
   }
