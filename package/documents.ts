@@ -95,6 +95,10 @@ const FILES = [
     "/var/lib/collector/last-good-settings.json, last-good-policy.json",
     "Settings and policy as they could be used last, for a start at which they cannot.",
   ],
+  [
+    "/var/lib/collector/variable-files-last-good/",
+    "The variable file that each data source took last, for when its own is emptied or broken off; variable-files.json says which it was.",
+  ],
   ["/var/lib/collector/keys/", "Keys of the embedded configuration API."],
   ["/var/lib/collector/pki/", "Certificates for OPC UA; collector help certificates."],
   ["/usr/share/doc/collector/", "Examples of settings, policy and drop-ins for the unit; what is inside (sbom.cdx.json)."],

@@ -85,8 +85,8 @@ interface Held {
 /**
  * The local variables of each data source: the files `<data source uuid or name>.csv`, `.yaml` or `.yml` of a folder (DESIGN 6). They are
  * found by comparing with the folder's listing, never by building a path from a name. A file is taken when its stamp (inode, size, times)
- * has stayed the same from one look to the next, and gone when it stays away that long. What can be read no more (emptied, without its
- * first line, not readable, fitting two sources) leaves its source the last good variables and is reported. An absent folder is an empty one.
+ * has stayed the same from one look to the next, and gone when it stays away that long. What can be used no more (emptied, without its
+ * first line, broken off, not readable, fitting two sources) leaves its source the last good variables and is reported, over restarts too. An absent folder is an empty one.
  * Nothing here throws. Looks go by slices and one after the other: who calls `look` or `watch` waits for the one before.
  */
 export class VariableFolder {
