@@ -8,20 +8,28 @@ const FADING = 0.99;
 /** How fast a device answers, learned from its good answers: how long a request that may stay without one is waited for. */
 export class AnswerPace {
   #slowestMs: number | undefined;
+  /** An answer that may have waited for something else took so long: no more than that is known. */
+  #atMostMs: number | undefined;
 
   /** An answer came after so many ms. */
   note(ms: number): void {
     this.#slowestMs = this.#slowestMs === undefined ? ms : Math.max(ms, this.#slowestMs * FADING);
   }
 
-  /** Whether anything has been learned. */
+  /** An answer came after so many ms, in some of which the device may have been busy with something else. It counts until there is one by `note`. */
+  noteAtMost(ms: number): void {
+    this.#atMostMs = Math.min(ms, this.#atMostMs ?? ms);
+  }
+
+  /** Whether anything has been learned by `note`. */
   get isKnown(): boolean {
     return this.#slowestMs !== undefined;
   }
 
   /** Milliseconds to wait for an answer that may not come: 500 at least, `fullMs` at most and as long as nothing is known. */
   timeoutMs(fullMs: number): number {
-    if (this.#slowestMs === undefined) return fullMs;
-    return Math.min(fullMs, Math.max(LEAST_TIMEOUT_MS, MARGIN * this.#slowestMs));
+    const slowestMs = this.#slowestMs ?? this.#atMostMs;
+    if (slowestMs === undefined) return fullMs;
+    return Math.min(fullMs, Math.max(LEAST_TIMEOUT_MS, MARGIN * slowestMs));
   }
 }

@@ -109,6 +109,16 @@ describe("DeviceTime", () => {
     expect(dead.mayProbe(true)).toBe(true);
   });
 
+  it("takes an answer after a probe for the pace as long as it has no better one: the device is no slower", () => {
+    const { time } = device();
+    const share = time.join(1000);
+    share.probed(3000, "surprise");
+    share.answered(200);
+    expect([share.isPaceKnown(), share.timeoutMs(3000)]).toEqual([false, 800]);
+    share.answered(300);
+    expect([share.isPaceKnown(), share.timeoutMs(3000)]).toEqual([true, 1200]);
+  });
+
   it("bounds nobody where nobody else is answered", () => {
     const { time, pass } = device();
     const [one, other] = [time.join(1000), time.join(1000)];

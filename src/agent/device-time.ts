@@ -298,6 +298,7 @@ export class DeviceTime {
     }
     // A gateway that serves one request at a time is busy with the probe for longer than it was waited for.
     this.#isAfterProbe = false;
+    this.#pace.noteAtMost(ms);
     this.#lastCostMs += ms;
     if (this.#isUsual) this.#usualCostMs = this.#lastCostMs;
     this.#charge(this.#lastCostMs);

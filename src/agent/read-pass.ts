@@ -40,6 +40,8 @@ export interface ReadResult {
   readonly requests: number;
   /** Requests that the device answered, be it with a refusal. */
   readonly answered: number;
+  /** Why it ended before its time, with something left to ask; undefined: it did not. */
+  readonly givenUp: ReasonError | undefined;
   /** Every refusal was about what was asked: the device is in order, whatever it says. */
   readonly definite: boolean;
 }
@@ -47,11 +49,10 @@ export interface ReadResult {
 /** Each of so many tries waits for the whole time. */
 const PATIENT_EVERY = 5;
 
-const NOT_REACHED: BadReading = {
-  quality: "bad",
-  fault: "no_answer",
-  detail: "not reached: the readout's time was up before; the next readout goes on here",
-};
+const notReached = (why: string): BadReading => ({ quality: "bad", fault: "no_answer", detail: `not reached: ${why}` });
+const NOT_REACHED = notReached("the readout's time was up before; the next readout goes on here");
+/** For a person who reads once. */
+const NOT_REACHED_ONCE = notReached("reading ended before");
 
 /**
  * One readout's pass over all points of a source, over as many connections as it takes. What is well is asked first, as planned;
@@ -65,6 +66,7 @@ export class ReadPass implements PassView {
   readonly #learned: LearnedGroups;
   readonly #share: DeviceShare;
   readonly #searching: Searching;
+  readonly #isThorough: boolean;
   #answerMs = 0;
   #limits: Limits = { maxPoints: 0, maxBytes: 0, inFlight: 1 };
   #groups: readonly Group[] | undefined;
@@ -80,6 +82,7 @@ export class ReadPass implements PassView {
   #canSettle = true;
   /** What was answered in this readout is not any more, and there is no other part: the next one tells whether anything is. */
   #isSilentNow = false;
+  #givenUp: ReasonError | undefined;
 
   constructor(driver: AnyDriver, learned: LearnedGroups, options: PassOptions = {}) {
     const { now = () => performance.now(), searchUntilMs = Number.POSITIVE_INFINITY, intervalMs = 0, isThorough = false } = options;
@@ -87,8 +90,9 @@ export class ReadPass implements PassView {
     this.#driver = driver;
     this.#learned = learned;
     this.#share = share;
+    this.#isThorough = isThorough;
     this.#asking = new Asking(driver, learned, share, now, (points, reading) => this.#searching.failedItem(points, reading));
-    this.#connections = new ReadoutConnections(this.#asking, learned, share);
+    this.#connections = new ReadoutConnections(this.#asking, learned, share, isThorough);
     learned.readouts++;
     const idleUntilMs = now() + intervalMs;
     this.#searching = new Searching(learned, {
@@ -162,7 +166,8 @@ export class ReadPass implements PassView {
     if (isUnanswered) readings.length = 0;
     else if (!failure) readings.length = learned.width;
     if (readings.length > 0) this.#searching.fill(readings);
-    if (unreached > 0) for (const { request } of left) for (const { index } of request.points) readings[index] ??= NOT_REACHED;
+    const notReached = this.#isThorough ? NOT_REACHED_ONCE : NOT_REACHED;
+    if (unreached > 0) for (const { request } of left) for (const { index } of request.points) readings[index] ??= notReached;
     if (readings.length > 0 && !failure) this.#searching.fillRest(readings);
     return {
       readings,
@@ -171,6 +176,7 @@ export class ReadPass implements PassView {
       unreached,
       requests: this.#asking.sent,
       answered,
+      givenUp: this.#givenUp,
       definite: this.#asking.isDefinite,
     };
   }
@@ -246,6 +252,10 @@ export class ReadPass implements PassView {
       while (!this.#hasEnded(ctx)) {
         const planned = this.#nextMain();
         if (!planned) return;
+        if (this.#isThorough && !(await this.#letSettle(session, planned.request, ctx))) {
+          this.#again.push(planned);
+          return;
+        }
         this.#settle(planned, await this.#askInFull(session, planned.request, ctx), ctx);
       }
     };
@@ -267,7 +277,9 @@ export class ReadPass implements PassView {
     const fullMs = ctx.timeouts.answerMs;
     const { unanswered, doubtful } = this.#learned;
     const isExpected = unanswered > 0 || doubtful?.has(request) === true;
-    return this.#asking.ask(session, request, ctx, this.#timeoutMs(request, fullMs), isExpected ? "share" : "surprise");
+    const timeoutMs = this.#timeoutMs(request, fullMs);
+    if (timeoutMs === fullMs) this.#searching.waitsInFull(request.part);
+    return this.#asking.ask(session, request, ctx, timeoutMs, isExpected ? "share" : "surprise");
   }
 
   #settle(planned: Planned, outcome: Outcome, ctx: DriverContext): void {
@@ -346,7 +358,8 @@ export class ReadPass implements PassView {
     const request = mayAsk ? this.#asking.goodBeside(part) : undefined;
     if (!request) return true;
     await this.#asking.ask(session, request, ctx, this.#share.timeoutMs(ctx.timeouts.answerMs), "surprise");
-    this.#canSettle = !this.#asking.lost;
+    // A person who reads once has no next readout: the device may take a moment until it serves a new connection.
+    this.#canSettle = this.#isThorough || !this.#asking.lost;
     this.#isSilentNow = !this.#canSettle && request.part === part;
     return !this.#hasEnded(ctx);
   }
@@ -366,7 +379,10 @@ export class ReadPass implements PassView {
     }
     if (lost) {
       this.#connections.lost(lost);
-      if (this.#connections.areBarren || this.#asking.restMs > 0) return "failed";
+      if (this.#connections.areBarren || this.#asking.restMs > 0) {
+        this.#givenUp = lost;
+        return "failed";
+      }
       if (this.#asking.answered === 0) this.#lastFirst();
     }
     return this.#hasWork() ? (lost ? "lost" : "renew") : "done";

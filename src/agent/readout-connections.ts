@@ -7,7 +7,10 @@ import type { LearnedGroups } from "./learned-groups.ts";
 const MAX_BARREN = 5;
 /** The same while it is not known how fast the device answers: each may take a whole time-out. */
 const MAX_BARREN_UNKNOWN = 2;
-/** The same where the device has answered in this readout: what ends the connection is being searched. */
+/**
+ * The same where the device has answered in this readout: what ends the connection is being searched. And for a person who reads once:
+ * there is no next readout, and what is asked over each connection has not been asked before.
+ */
 const MAX_BARREN_ALIVE = 12;
 
 /** What the connections of one readout have brought: whether another one is worth it, and after how many answers a device closes each. */
@@ -15,6 +18,7 @@ export class ReadoutConnections {
   readonly #asking: Asking;
   readonly #learned: LearnedGroups;
   readonly #share: DeviceShare;
+  readonly #isThorough: boolean;
   #begun = 0;
   /** In a row, without any answer. */
   #barren = 0;
@@ -22,10 +26,11 @@ export class ReadoutConnections {
   #quickLosses = 0;
   #lastAnswers = 0;
 
-  constructor(asking: Asking, learned: LearnedGroups, share: DeviceShare) {
+  constructor(asking: Asking, learned: LearnedGroups, share: DeviceShare, isThorough: boolean) {
     this.#asking = asking;
     this.#learned = learned;
     this.#share = share;
+    this.#isThorough = isThorough;
   }
 
   /** The next one is open. */
@@ -42,7 +47,7 @@ export class ReadoutConnections {
 
   /** So many brought nothing that the next would not either. */
   get areBarren(): boolean {
-    if (this.#asking.answered > 0) return this.#barren >= MAX_BARREN_ALIVE;
+    if (this.#isThorough || this.#asking.answered > 0) return this.#barren >= MAX_BARREN_ALIVE;
     return this.#barren >= (this.#share.isPaceKnown() ? MAX_BARREN : MAX_BARREN_UNKNOWN);
   }
 

@@ -124,6 +124,11 @@ export class Searching {
     return isSuspect || this.#runs.isSearching(part);
   }
 
+  /** A planned request of the part is waited for as long as any. */
+  waitsInFull(part: string | undefined): void {
+    this.#parts.waitsInFull(part);
+  }
+
   partAnswered(part: string | undefined): void {
     this.#parts.answered(part);
   }
@@ -357,7 +362,7 @@ export class Searching {
     const { closed, shut, silent, groups } = this.#learned;
     for (const [point, { reading }] of closed) readings[point.index] ??= reading;
     for (const { searches } of groups)
-      for (const { run, reading } of searches) for (const { index } of run) readings[index] ??= together(reading);
+      for (const { run, reading } of searches) for (const { index } of run) readings[index] ??= together(reading, this.#options.isThorough);
     for (const { planned, reading } of this.#suspects) for (const { index } of planned.request.points) readings[index] ??= reading;
     if (silent.size > 0)
       for (const { fresh } of groups) {
@@ -370,18 +375,17 @@ export class Searching {
   /** The same for what a search has opened and this readout had neither time nor requests for. */
   fillRest(readings: (Reading | undefined)[]): void {
     if (!this.#hasFailed && this.#extras === 0) return;
-    for (const { index } of this.#learned.points) readings[index] ??= NOT_ASKED;
+    const notAsked = this.#options.isThorough ? NOT_ASKED_ONCE : NOT_ASKED;
+    for (const { index } of this.#learned.points) readings[index] ??= notAsked;
   }
 }
 
-const NOT_ASKED: BadReading = {
-  quality: "bad",
-  fault: "no_answer",
-  detail: "not asked: the readout searched for what has no answer until its time was up; the next one asks it",
-};
+const noAnswer = (detail: string): BadReading => ({ quality: "bad", fault: "no_answer", detail });
+const NOT_ASKED = noAnswer("not asked: the readout searched for what has no answer until its time was up; the next one asks it");
+const NOT_ASKED_ONCE = noAnswer("not asked: what has no answer was searched for, and reading ended before");
 
-const together = ({ fault, detail }: BadReading): BadReading => ({
-  quality: "bad",
-  fault: "no_answer",
-  detail: `failed together with others; which one it is will be found in the next readouts: ${detail ?? fault}`,
-});
+/** `isOnce`: a person reads once, and there is no next readout. */
+const together = ({ fault, detail }: BadReading, isOnce: boolean): BadReading => {
+  const which = isOnce ? "reading ended before it was found which one it is" : "which one it is will be found in the next readouts";
+  return noAnswer(`failed together with others; ${which}: ${detail ?? fault}`);
+};

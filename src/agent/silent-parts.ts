@@ -33,6 +33,8 @@ export class SilentParts {
   /** Undefined: nobody has asked. */
   #areSeveral: boolean | undefined;
   #probes = 0;
+  /** Parts that were waited for as long as any request in this readout; known for a person who reads once. Absent: none. */
+  #waitedInFull: Set<string> | undefined;
   /** By part: asks of searches that had no answer in this readout. Absent, as in most readouts: none. */
   #searchFailures: Map<string, number> | undefined;
 
@@ -64,6 +66,11 @@ export class SilentParts {
     if (part === undefined) return;
     this.#answered.add(part);
     this.#context.learned.heard.add(part);
+  }
+
+  /** A request of the part is waited for as long as any: it is silent if it does not answer now. */
+  waitsInFull(part: string | undefined): void {
+    if (part !== undefined && this.#context.isThorough) this.#waitedInFull = (this.#waitedInFull ?? new Set()).add(part);
   }
 
   /** Whether the request waits until its part is known to answer. */
@@ -141,8 +148,9 @@ export class SilentParts {
 
   /** One point of the part that is due for longest; as many in a readout as it takes to ask each within a minute. */
   probe(): Extra | undefined {
-    const { learned, intervalMs, probeTime, now } = this.#context;
+    const { learned, intervalMs, probeTime, now, isThorough } = this.#context;
     if (learned.silent.size === 0) return undefined;
+    if (isThorough && learned.readouts === 1) return this.#lastLook();
     const most = Math.max(1, Math.ceil((learned.silent.size * intervalMs) / BACK_WITHIN_MS));
     const nowMs = now();
     const due = [...learned.silent].filter(([, { dueMs }]) => dueMs <= nowMs).sort(([, a], [, b]) => a.dueMs - b.dueMs);
@@ -154,6 +162,20 @@ export class SilentParts {
     const [request] = point ? learned.requestsFor([point]) : [];
     if (request) this.#probes++;
     return request && { what: "part", part, request, isRisky: true, isPatient: isPatient(hasty, time), time };
+  }
+
+  /** For a person who reads once, when all else is read: a unit may be slower than the others, and is not silent because of that. */
+  #lastLook(): Extra | undefined {
+    const { learned } = this.#context;
+    for (const part of learned.silent.keys()) {
+      if (this.#waitedInFull?.has(part)) continue;
+      this.waitsInFull(part);
+      this.#probes++;
+      const point = learned.pointOf(part);
+      const [request] = point ? learned.requestsFor([point]) : [];
+      if (request) return { what: "part", part, request, isRisky: true, isPatient: true };
+    }
+    return undefined;
   }
 
   get hasProbed(): boolean {
@@ -185,14 +207,16 @@ export class SilentParts {
   /** The one point that was asked had no answer either. */
   isStillSilent(part: string, reading: BadReading, costMs: number, wasPatient: boolean): void {
     const deferred = this.#deferred.get(part);
+    // What was waited for longest says it best.
+    const why = deferred && this.#waitedInFull?.has(part) ? deferred.reading : reading;
     if (deferred && deferred.samples.length > 0) {
-      deferred.reading = reading;
+      deferred.reading = why;
       deferred.costMs = costMs;
       deferred.isQuick = tookNoTime(costMs);
       return;
     }
     this.#deferred.delete(part);
-    this.#demote(part, reading, costMs, wasPatient);
+    this.#demote(part, why, costMs, wasPatient);
   }
 
   #demote(part: string, reading: BadReading, costMs: number, wasPatient = false): void {

@@ -24,10 +24,17 @@ export interface CellsOptions {
   /** Default: 10. */
   readonly answerMs?: number;
   readonly intervalMs?: number;
+  /** Read once, by a person. */
+  readonly isThorough?: boolean;
+  /** Connections that stay without an answer, whatever is asked: the how manieth, from 1. */
+  readonly unserved?: readonly number[];
 }
 
 /** So long is an answer waited for unless a request says otherwise. */
 export const FULL_TIMEOUT_MS = 3000;
+
+/** For a source of the service. */
+const MODEST = { isThorough: false, unserved: [] };
 
 /**
  * A device of numbered cells, without sockets and on a clock of its own. A request reads a run of cells (its gaps with it); `faults`
@@ -47,12 +54,16 @@ export class Cells {
   readonly points: readonly Point[];
   readonly #options: Required<Omit<CellsOptions, "unit" | "answersPerConnection">> & CellsOptions;
   readonly #limits: Limits;
+  /** Cells that take so long to be answered, in ms: more than the time-out is none. */
+  readonly slow = new Map<number, number>();
+  /** Called with the number of each request. */
+  atAsk: (n: number) => void = () => {};
   readonly #time = new DeviceTime(() => this.nowMs);
   readonly #share;
   #session: AnySession | undefined;
 
   constructor(cells: readonly number[], options: CellsOptions = {}) {
-    this.#options = { perRequest: 10, gap: 2, inFlight: 1, hasItems: false, answerMs: 10, intervalMs: 10_000, ...options };
+    this.#options = { perRequest: 10, gap: 2, inFlight: 1, hasItems: false, answerMs: 10, intervalMs: 10_000, ...MODEST, ...options };
     this.#limits = { maxPoints: 10_000, maxBytes: 10_000, inFlight: this.#options.inFlight };
     this.points = cells.map((address, index) => ({ index, address, type: { scalar: "uint16" } }));
     this.learned = new LearnedGroups(this.points);
@@ -96,10 +107,11 @@ export class Cells {
       log: silentLog,
       timeouts: { nameMs: 1000, connectMs: 1000, answerMs: FULL_TIMEOUT_MS },
     };
-    const { intervalMs } = this.#options;
+    const { intervalMs, isThorough } = this.#options;
     const deps = { driver: this.driver, connect: async () => this.#connect() };
     const kept = this.#session?.alive() ? this.#session : undefined;
-    const options = { now: () => this.nowMs, searchUntilMs: beganMs + searchMs, share: this.#share, intervalMs };
+    const inTime = isThorough ? {} : { searchUntilMs: beganMs + searchMs };
+    const options = { now: () => this.nowMs, ...inTime, share: this.#share, intervalMs, isThorough };
     const read = await readOnce(deps, this.learned, kept, ctx, options);
     this.#session = read.session;
     return read;
@@ -120,7 +132,7 @@ export class Cells {
   }
 
   #connect(): AnySession {
-    this.connects++;
+    const isServed = !this.#options.unserved.includes(++this.connects);
     this.#pass(1);
     let isAlive = true;
     let answers = 0;
@@ -138,17 +150,20 @@ export class Cells {
       read: async (request: Request, ctx: DriverContext) => {
         if (!isAlive) throw new ReasonError("CONNECTION_CLOSED", "the device closed the connection");
         this.asked.push(request.points.map(cellOf));
+        this.atAsk(this.asked.length);
         this.mostInFlight = Math.max(this.mostInFlight, ++underWay);
         await Promise.resolve();
         underWay--;
         if (answers >= (this.#options.answersPerConnection ?? Number.POSITIVE_INFINITY))
           return lose(new ReasonError("CONNECTION_CLOSED", "the device closed the connection"));
-        const fault = this.everything ?? this.#faultOf(request);
+        const fault = isServed ? (this.everything ?? this.#faultOf(request)) : "silent";
         if (fault === "silent") {
           this.#pass(ctx.timeouts.answerMs);
           return lose(new ReasonError("TIMEOUT", `no answer within ${ctx.timeouts.answerMs} ms`));
         }
-        this.#pass(this.#options.answerMs);
+        const tookMs = Math.max(this.#options.answerMs, ...request.points.map((point) => this.slow.get(cellOf(point)) ?? 0));
+        this.#pass(Math.min(tookMs, ctx.timeouts.answerMs));
+        if (tookMs > ctx.timeouts.answerMs) return lose(new ReasonError("TIMEOUT", `no answer within ${ctx.timeouts.answerMs} ms`));
         if (fault === "fin") return lose(new ReasonError("CONNECTION_CLOSED", "the device closed the connection"));
         if (fault === "rst") return lose(new ReasonError("CONNECTION_RESET", "reset"));
         if (fault === "malformed") return lose(new ReasonError("UNKNOWN", "garbage", { condition: "protocol_violation" }));

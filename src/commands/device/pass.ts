@@ -116,12 +116,12 @@ export async function readPass(
     };
     const unprepared = () => preparation.forget();
     const read = await readOnce({ driver, connect, began, prepare, unprepared }, learned, kept, ctx, { isThorough: true });
-    const { readings, failure, unreached, session, closing, requests } = read;
+    const { readings, failure, unreached, givenUp, session, closing, requests } = read;
     if (readings.length > 0 || failure === undefined) preparation.fill(readings);
     const spanMs = performance.now() - started;
     await closing;
     const late = new ReasonError("TIMEOUT", `not everything was read within ${deadline.ms} ms; give more with --timeout`);
-    return { pass: { time, spanMs, readings, failure: failure ?? (unreached > 0 ? late : undefined), requests }, session };
+    return { pass: { time, spanMs, readings, failure: failure ?? (unreached > 0 ? (givenUp ?? late) : undefined), requests }, session };
   } catch (error) {
     return {
       pass: { time, spanMs: performance.now() - started, readings: [], failure: toReasonError(error), requests: 0 },
