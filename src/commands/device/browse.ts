@@ -12,6 +12,7 @@ import { type CommandIo, complain, EXIT, type ExitCode, UsageError } from "../io
 import { configuredTarget, type Target, type TargetOptions, typedTarget } from "./browse-target.ts";
 import { browseObject, browseTable, filterOf, toVariables } from "./browse-words.ts";
 import { contextOf, durationOf, endpointText, failureLines, failureObject, personLog, pkiOf, policyOf } from "./device.ts";
+import { TimeLimit } from "./time-limit.ts";
 
 /** The command line's options, as typed. */
 export interface BrowseOptions extends TargetOptions {
@@ -66,10 +67,12 @@ interface Outcome {
 async function browseTarget(target: Target, how: How, options: BrowseOptions, io: CommandIo): Promise<ExitCode> {
   const log = personLog(io);
   await target.driver.load?.(io.signal);
-  const signal = AbortSignal.any([io.signal, AbortSignal.timeout(how.timeoutMs)]);
   const pki = await pkiOf(target.driver.type, options.config, log, io);
+  const limit = new TimeLimit(how.timeoutMs, "browsing took too long");
+  const signal = AbortSignal.any([io.signal, limit.signal]);
   const ctx = contextOf(target, { signal, log, permit: target.permit, pki });
-  const { found, count, readable, seen, failure } = await discoverAll(target, how, options, ctx, io);
+  const outcome = await discoverAll(target, how, options, ctx, io).finally(() => limit.end());
+  const { found, count, readable, seen, failure } = outcome;
   if (io.signal.aborted && count === 0) return EXIT.interrupted;
   if (!options.json && !(options.csv && failure && !io.signal.aborted)) print(found, options, io);
   io.stderr.write(`${countOf(readable, "variable")}${count < seen ? ` of ${countOf(seen, "node")}` : ` and ${count - readable} others`}\n`);

@@ -2,10 +2,12 @@ import type { AnyDriver, AnySession, ConnectInput, DriverContext, Point } from "
 import { LearnedGroups } from "../../agent/learned-groups.ts";
 import { Preparation } from "../../agent/preparation.ts";
 import { readOnce } from "../../agent/read.ts";
+import { Deadline } from "../../model/deadline.ts";
 import { toReasonError } from "../../model/failure.ts";
 import { ReasonError } from "../../model/reason.ts";
 import type { Reading } from "../../model/value.ts";
 import { type CommandIo, complain } from "../io.ts";
+import { TimeLimit } from "./time-limit.ts";
 
 /** One pass over everything that was asked for. */
 export interface Pass {
@@ -28,16 +30,19 @@ export const keptOf = (points: readonly Point[]): Kept => ({ learned: new Learne
 /** How often a person who waits for a look-up is told how far it has come. */
 const TOLD_EVERY_MS = 5000;
 
-/** Of one pass. Looking addresses up has a time of its own, as in the service: a controller may take half a minute to list its symbols. */
+/**
+ * Of one pass. What it is waited for is time in which the process ran: one that was stopped, or whose machine was, takes what came meanwhile.
+ * Looking addresses up has a time of its own, as in the service: a controller may take half a minute to list its symbols.
+ */
 export class PassDeadline {
   readonly ms: number;
   readonly signal: AbortSignal;
   readonly #prepareMs: number;
   readonly #io: CommandIo;
   readonly #over = new AbortController();
-  #timer: NodeJS.Timeout | undefined;
+  #running: Deadline | undefined;
   /** One time for all look-ups of a pass. */
-  #looking: AbortSignal | undefined;
+  #looking: TimeLimit | undefined;
 
   constructor(ms: number, prepareMs: number, io: CommandIo) {
     this.ms = ms;
@@ -50,17 +55,17 @@ export class PassDeadline {
   /** As Preparation.run; the pass's own time stands still meanwhile. */
   async lookUp(preparation: Preparation, session: AnySession, ctx: DriverContext): Promise<boolean> {
     if (!preparation.isDue(session) || this.signal.aborted) return false;
-    this.end();
+    this.#pause();
     const telling = setInterval(() => {
       const { done, total } = preparation.progress ?? { done: 0, total: 0 };
       if (total > 0) complain(this.#io, `${done} of ${total} addresses are looked up`);
     }, TOLD_EVERY_MS);
     try {
-      this.#looking ??= AbortSignal.any([this.#io.signal, AbortSignal.timeout(this.#prepareMs)]);
-      return await preparation.run(session, { ...ctx, signal: this.#looking });
+      this.#looking ??= new TimeLimit(this.#prepareMs, "looking addresses up took too long");
+      return await preparation.run(session, { ...ctx, signal: AbortSignal.any([this.#io.signal, this.#looking.signal]) });
     } finally {
       clearInterval(telling);
-      if (this.#looking?.aborted && !this.#io.signal.aborted)
+      if (this.#looking?.signal.aborted && !this.#io.signal.aborted)
         complain(this.#io, `looking addresses up took more than ${this.#prepareMs} ms; give more with prepare_timeout=2min`);
       this.#start();
     }
@@ -70,7 +75,7 @@ export class PassDeadline {
   async load(driver: AnyDriver): Promise<void> {
     const loading = driver.load?.(this.#io.signal);
     if (!loading) return;
-    this.end();
+    this.#pause();
     try {
       await loading;
     } finally {
@@ -79,11 +84,16 @@ export class PassDeadline {
   }
 
   end(): void {
-    clearTimeout(this.#timer);
+    this.#pause();
+    this.#looking?.end();
+  }
+
+  #pause(): void {
+    this.#running?.cancel();
   }
 
   #start(): void {
-    this.#timer = setTimeout(() => this.#over.abort(new DOMException("the pass took too long", "TimeoutError")), this.ms);
+    this.#running = new Deadline(this.ms, () => this.#over.abort(new DOMException("the pass took too long", "TimeoutError")));
   }
 }
 
