@@ -14,6 +14,7 @@ import type { Pki } from "../../model/pki.ts";
 import { jsonWithoutCredentials, withoutCredentials } from "../../model/plain-text.ts";
 import type { Permit } from "../../model/policy.ts";
 import type { ReasonError } from "../../model/reason.ts";
+import { createNameLookup } from "../../os/name-lookup.ts";
 import { meantWords } from "../configuration/type-words.ts";
 import { type CommandIo, complain, UsageError } from "../io.ts";
 import { settingsOrUsage } from "../service/run.ts";
@@ -74,6 +75,9 @@ export async function pkiOf(type: string, config: string | undefined, log: Log, 
   }
 }
 
+/** Names are looked up as the service does it: a question that is left without an answer holds nothing up. */
+export const lookUpName = createNameLookup();
+
 /** A driver's context for one call. */
 export function contextOf(
   {
@@ -85,8 +89,8 @@ export function contextOf(
   more: { readonly signal: AbortSignal; readonly log: Log; readonly permit: Permit | undefined; readonly pki: Pki | undefined },
 ): DriverContext {
   const { signal, log, permit, pki } = more;
-  const resolved = permit && permittedResolve(undefined, permit, driver.endpoint(details, settings).port);
-  return { signal, log, timeouts, ...(resolved && { resolve: resolved }), ...(pki && { pki }) };
+  const resolved = permittedResolve({ resolve: lookUpName }, permit, driver.endpoint(details, settings).port);
+  return { signal, log, timeouts, resolve: resolved, ...(pki && { pki }) };
 }
 
 /** `host:port` of the device, for people. */

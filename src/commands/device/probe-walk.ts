@@ -9,6 +9,7 @@ import { ReasonError, type ReasonType } from "../../model/reason.ts";
 import { type DataType, formatDataType, type Reading } from "../../model/value.ts";
 import { neighbourAt, type Route, routeTo } from "../../os/route.ts";
 import type { CommandIo } from "../io.ts";
+import { lookUpName } from "./device.ts";
 import { keptOf, PassDeadline, readPass } from "./pass.ts";
 import { textValue } from "./values.ts";
 
@@ -234,7 +235,7 @@ class Walk {
       log: this.#log,
       timeouts,
       ...(pki && { pki }),
-      ...(addresses && { resolve: async () => addresses }),
+      resolve: addresses ? async () => addresses : lookUpName,
       tap: (direction, frame) => {
         this.#frames[direction]++;
         if (direction === "in" && this.#heard === "") this.#heard = Buffer.from(frame.subarray(0, MAX_SHOWN_BYTES)).toString("hex");
