@@ -1,6 +1,5 @@
-import type { Discovered, DriverContext } from "../../../drivers/driver.ts";
+import type { Discovered } from "../../../drivers/driver.ts";
 import { MAX_ROWS } from "../../configuration/variable-file.ts";
-import { toReasonError } from "../../model/failure.ts";
 import { toJson } from "../../model/json.ts";
 import { countOf } from "../../model/number.ts";
 import { escapeControls } from "../../model/plain-text.ts";
@@ -10,8 +9,9 @@ import { variablesCsv } from "../configuration/variables-csv.ts";
 import { writeCsv } from "../files.ts";
 import { type CommandIo, complain, EXIT, type ExitCode, UsageError } from "../io.ts";
 import { configuredTarget, type Target, type TargetOptions, typedTarget } from "./browse-target.ts";
-import { browseObject, browseTable, filterOf, toVariables } from "./browse-words.ts";
+import { browseTable, filterOf, toVariables } from "./browse-words.ts";
 import { contextOf, durationOf, endpointText, failureLines, failureObject, personLog, pkiOf, policyOf } from "./device.ts";
+import { discoverAll, type How } from "./discover-all.ts";
 import { TimeLimit } from "./time-limit.ts";
 
 /** The command line's options, as typed. */
@@ -23,8 +23,6 @@ export interface BrowseOptions extends TargetOptions {
   readonly timeout: string;
 }
 
-const PROGRESS_MS = 250;
-
 /** `collector browse`: what a device says it has. Throws UsageError. */
 export async function browse(name: string, words: readonly string[], options: BrowseOptions, io: CommandIo): Promise<ExitCode> {
   const how = howOf(options);
@@ -33,12 +31,6 @@ export async function browse(name: string, words: readonly string[], options: Br
     throw new UsageError(`policy.yaml does not let this machine ask devices what they have (discovery: false in ${policy.file})`);
   if (words.length > 0) return browseTarget(await typedTarget(name, words, options, policy, io), how, options, io);
   return withApi(options, io, async (api) => browseTarget(await configuredTarget(api, name, options, policy, io), how, options, io));
-}
-
-interface How {
-  readonly timeoutMs: number;
-  readonly depth: number;
-  readonly isMeant: (found: Discovered) => boolean;
 }
 
 function howOf({ timeout, depth, filter, json, csv }: BrowseOptions): How {
@@ -52,18 +44,6 @@ function howOf({ timeout, depth, filter, json, csv }: BrowseOptions): How {
   };
 }
 
-/** What was found until the end, or until it failed. */
-interface Outcome {
-  /** Empty with --json, which prints each one as it is found. */
-  readonly found: readonly Discovered[];
-  readonly count: number;
-  /** Of the count, those that can be read. */
-  readonly readable: number;
-  /** Everything that was seen, filtered or not. */
-  readonly seen: number;
-  readonly failure: ReasonError | undefined;
-}
-
 async function browseTarget(target: Target, how: How, options: BrowseOptions, io: CommandIo): Promise<ExitCode> {
   const log = personLog(io);
   await target.driver.load?.(io.signal);
@@ -72,52 +52,26 @@ async function browseTarget(target: Target, how: How, options: BrowseOptions, io
   const signal = AbortSignal.any([io.signal, limit.signal]);
   const ctx = contextOf(target, { signal, log, permit: target.permit, pki });
   const outcome = await discoverAll(target, how, options, ctx, io).finally(() => limit.end());
-  const { found, count, readable, seen, failure } = outcome;
+  const { found, count, readable, seen, isFull, failure } = outcome;
   if (io.signal.aborted && count === 0) return EXIT.interrupted;
-  if (!options.json && !(options.csv && failure && !io.signal.aborted)) print(found, options, io);
+  const isIncomplete = failure !== undefined && !io.signal.aborted;
+  if (!options.json && !(options.csv && (isIncomplete || isFull))) print(found, options, io);
   io.stderr.write(`${countOf(readable, "variable")}${count < seen ? ` of ${countOf(seen, "node")}` : ` and ${count - readable} others`}\n`);
   if (io.signal.aborted) {
     complain(io, "stopped; this is what was found until then");
     return EXIT.good;
   }
+  if (isFull) {
+    const fate = options.csv ? "nothing was written" : "the list above ends there";
+    complain(
+      io,
+      `the device has more than a list holds, and ${fate}: narrow it with --filter or --depth, or take --json, which keeps nothing`,
+    );
+    return EXIT.usage;
+  }
   if (!failure) return EXIT.good;
   tellFailure(target, failure, options, count, io);
   return EXIT.sourceFailed;
-}
-
-async function discoverAll(target: Target, how: How, { json }: BrowseOptions, ctx: DriverContext, io: CommandIo): Promise<Outcome> {
-  const { driver, details, settings, secrets } = target;
-  const found: Discovered[] = [];
-  const progress = progressOn(io);
-  let [seen, count, readable] = [0, 0, 0];
-  let session: Awaited<ReturnType<typeof driver.connect>> | undefined;
-  try {
-    session = await driver.connect({ details, settings, secrets }, ctx);
-    if (!session.discover)
-      throw new UsageError(`devices of type ${driver.type} cannot say what they have; ${driver.title} needs a list of the addresses`);
-    for await (const one of session.discover(ctx)) {
-      // The nearer ones come first: from here on all are too deep.
-      if ((one.path?.length ?? 0) >= how.depth) break;
-      seen++;
-      if (how.isMeant(one)) {
-        count++;
-        if (one.type !== undefined) readable++;
-        if (json) {
-          io.stdout.write(`${toJson(browseObject(one))}\n`);
-          // The device is asked for more as the reader takes it.
-          await io.stdout.room(ctx.signal);
-        } else found.push(one);
-      }
-      progress.tell(seen, one.path?.length ?? 0);
-    }
-    return { found, count, readable, seen, failure: undefined };
-  } catch (error) {
-    if (error instanceof UsageError) throw error;
-    return { found, count, readable, seen, failure: toReasonError(error) };
-  } finally {
-    progress.end();
-    await session?.close();
-  }
 }
 
 function print(found: readonly Discovered[], { csv }: BrowseOptions, io: CommandIo): void {
@@ -145,21 +99,4 @@ function tellFailure(target: Target, failure: ReasonError, { json, csv }: Browse
     ...(count === 0 ? [] : [csv ? "Nothing was written, because the list is incomplete." : "The list above is incomplete."]),
   ];
   io.stderr.write(`${lines.map(escapeControls).join("\n")}\n`);
-}
-
-/** A line that counts, on a terminal. */
-function progressOn(io: CommandIo): { tell(seen: number, depth: number): void; end(): void } {
-  let last = performance.now();
-  let shown = false;
-  return {
-    tell(seen, depth) {
-      if (!io.stderr.isTTY || performance.now() - last < PROGRESS_MS) return;
-      last = performance.now();
-      shown = true;
-      io.stderr.verbatim(`\r${seen} nodes, ${depth + 1} levels … `);
-    },
-    end() {
-      if (shown) io.stderr.verbatim("\r\x1b[K");
-    },
-  };
 }
