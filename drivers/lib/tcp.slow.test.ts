@@ -200,12 +200,13 @@ describe("openTcp with several addresses", () => {
     const lookUp = async () => [SILENT, ALIVE, REFUSES].map((address) => ({ address, family: 4 as const }));
     const resolver = createResolver({ lookUp, now: () => performance.now() });
     const permitted = permittedResolve(resolver, (address) => (address === REFUSES ? `${address} is closed` : undefined), first.port);
-    const ctx = context({ resolve: permitted, connected: resolver.connected });
+    const at = { host: "plc", port: first.port };
+    const ctx = context({ resolve: permitted, connected: (_, address) => resolver.connected(at, address) });
     const order = async () => (await permitted("plc", ctx.signal)).map(({ address }) => address);
     expect(await order()).toEqual([SILENT, ALIVE]);
     open.push(await connect(first.port, ctx, "plc"));
     expect(await order()).toEqual([ALIVE, SILENT]);
-    resolver.suspect("plc");
+    resolver.suspect(at);
     expect(await order()).toEqual([SILENT, ALIVE]);
     open.push(await connect(first.port, ctx, "plc"));
     expect(await order()).toEqual([ALIVE, SILENT]);

@@ -237,7 +237,7 @@ export class Agent {
     const { endpoint } = slot;
     if (!permit || !endpoint) return false;
     const literal = literalAddress(endpoint.host);
-    const addresses = literal ? [literal] : (resolver?.addressesInUse(endpoint.host) ?? []);
+    const addresses = literal ? [literal] : (resolver?.addressesInUse(endpoint) ?? []);
     const allowed = addresses.filter(({ address }) => permit(address, endpoint.port) === undefined);
     const isForbidden = slot.report()?.error?.condition === "forbidden_by_policy";
     return isForbidden ? allowed.length > 0 || addresses.length === 0 : allowed.length < addresses.length;

@@ -1,22 +1,18 @@
 import type { AnySession, DriverContext, Limits } from "../../drivers/driver.ts";
-import { deviceKey } from "../model/address.ts";
 import { bootTimeOf, type Clock } from "../model/clock.ts";
-import type { Context, Log } from "../model/context.ts";
 import { Deadline } from "../model/deadline.ts";
 import { toReasonError } from "../model/failure.ts";
-import type { Permit } from "../model/policy.ts";
 import { ReasonError, restMsOf } from "../model/reason.ts";
 import type { Reading } from "../model/value.ts";
 import { LEAST_TIMEOUT_MS } from "./answer-pace.ts";
-import type { ConnectionPool, Membership, Turn } from "./connection-pool.ts";
-import type { DeviceMemories } from "./device-memory.ts";
+import type { Turn } from "./connection-pool.ts";
+import { type AccessDeps, DeviceAccess } from "./device-access.ts";
 import { type Aside, readAside } from "./explain.ts";
-import type { FrameRings, RingMember } from "./frame-rings.ts";
+import type { RingMember } from "./frame-rings.ts";
 import type { LearnedGroups } from "./learned-groups.ts";
 import { LookUpTime } from "./look-up-time.ts";
 import { Preparation } from "./preparation.ts";
 import { type Read, readOnce } from "./read.ts";
-import { permittedResolve, type Resolver } from "./resolve.ts";
 import type { SourceSpec } from "./source-spec.ts";
 
 /** A readout may take as long as its interval, and at least this. */
@@ -49,24 +45,10 @@ export interface Outcome {
   readonly waitedMs: number;
 }
 
-export interface ReadoutDeps {
-  readonly pool: ConnectionPool;
-  readonly memories: DeviceMemories;
-  /** Absent: what passes over connections is not kept. */
-  readonly rings?: FrameRings | undefined;
+export interface ReadoutDeps extends AccessDeps {
   readonly clock: Clock;
-  /** Already carries the source's name, type and endpoint. */
-  readonly log: Log;
-  /** Absent: the system's look-up. */
-  readonly resolver?: Resolver;
-  /** Which addresses may be connected to; absent: all. */
-  readonly permit?: Permit;
-  /** Why `address:port` may not be listened on; absent: it may. */
-  readonly listenRefusal?: Context["listenRefusal"];
   /** Counts a connect. */
   connecting(): void;
-  /** Something else of the device is back: see DeviceTime.join. */
-  otherIsBack(): void;
 }
 
 /** How one source is read: its turn on the device, its connection, and its deadline. */
@@ -75,14 +57,8 @@ export class Readouts {
   readonly #learned: LearnedGroups;
   readonly #preparation: Preparation;
   readonly #deps: ReadoutDeps;
-  readonly #device: string;
-  /** Sources with the same way in share open connections; the text may hold secrets and never leaves this object. */
-  readonly #key: string;
-  readonly #membership: Membership;
-  readonly #ring: RingMember | undefined;
+  readonly #access: DeviceAccess;
   readonly #deadlineMs: number;
-  /** Of what each driver is given, that which is the same in each readout. */
-  readonly #lasting: Omit<DriverContext, "signal">;
   /** What the last session granted, and what of it is this source's. */
   #limits: { readonly granted: Limits; readonly own: Limits } | undefined;
   /** The last connection of a source that keeps none; the readout's values do not wait for it. */
@@ -95,34 +71,17 @@ export class Readouts {
   #warnings: readonly string[] = [];
 
   constructor(spec: SourceSpec, learned: LearnedGroups, deps: ReadoutDeps) {
-    const { driver, endpoint, connect } = spec;
     this.#spec = spec;
     this.#learned = learned;
     this.#preparation = new Preparation(spec.points, deps.clock.monotonicMs);
     this.#deps = deps;
-    // Two spellings of one device share its connections; a name that comes to mean another address later keeps the one that it has.
-    const host = deps.resolver?.deviceKey(endpoint.host) ?? deviceKey(endpoint.host);
-    this.#device = `${endpoint.transport}:${host}:${endpoint.port}`;
-    const shape = driver.connectionKey?.(connect.details, connect.settings) ?? connect;
-    this.#key = JSON.stringify([spec.type, spec.keepsConnection, shape]);
-    this.#membership = deps.pool.join(this.#device, this.#key, spec.intervalMs, () => deps.otherIsBack());
-    this.#ring = deps.rings?.join(`${this.#device} ${this.#key}`);
+    this.#access = new DeviceAccess(spec, deps, () => this.renew());
     this.#deadlineMs = Math.max(spec.intervalMs, SHORTEST_READOUT_DEADLINE_MS);
-    const { log, resolver, permit, listenRefusal } = deps;
-    this.#lasting = {
-      log,
-      timeouts: spec.timeouts,
-      device: deps.memories.of(`${this.#device} ${spec.type}`),
-      ...(this.#ring?.wire && { wire: this.#ring.wire }),
-      resolve: permittedResolve(resolver, permit, endpoint.port),
-      ...(listenRefusal && { listenRefusal }),
-      ...(resolver && { connected: (host: string, address: string) => this.#connected(host, address) }),
-    };
   }
 
   /** What passed last over the connections that it shares with others of their key; undefined: that is turned off. */
   get frames(): Pick<RingMember, "bytes" | "record"> | undefined {
-    return this.#ring;
+    return this.#access.ring;
   }
 
   /** What the last session had to say of itself. */
@@ -137,7 +96,7 @@ export class Readouts {
 
   /** Whether other sources of the same device are answered. */
   hasHealthyOthers(): boolean {
-    return this.#membership.hasHealthyOthers();
+    return this.#access.membership.hasHealthyOthers();
   }
 
   /** Has points read once more, at the end of a readout that ends with its connection. At most so many wait; the oldest gives way. */
@@ -156,16 +115,9 @@ export class Readouts {
    * begins with the turn. `isProbe`: the last readout had no answer. Never throws.
    */
   async read(isProbe: boolean, stop: AbortSignal): Promise<Outcome> {
-    const { clock, pool } = this.#deps;
+    const { clock } = this.#deps;
     const askedMs = clock.monotonicMs();
-    const request = {
-      key: this.#key,
-      maxConnections: this.#spec.maxConnections,
-      isProbe,
-      hasHealthyOthers: this.#membership.hasHealthyOthers,
-      yields: this.#membership.yields,
-    };
-    const turn = await pool.acquire(this.#device, request, stop);
+    const turn = await this.#access.acquire(isProbe, stop);
     const waitedMs = clock.monotonicMs() - askedMs;
     if (turn instanceof ReasonError) return this.#failed(turn, waitedMs);
     if (!turn) return this.#failed(new ReasonError("CONNECTION_CLOSED", "the data source is being stopped"), waitedMs);
@@ -190,8 +142,7 @@ export class Readouts {
   /** Closes the connection; resolves when it is closed. */
   async leave(): Promise<void> {
     await this.#closing;
-    await this.#membership.leave();
-    this.#ring?.leave();
+    await this.#access.leave();
   }
 
   async #readIn(turn: Turn, deadline: ReadoutDeadline, stop: AbortSignal): Promise<Outcome> {
@@ -243,10 +194,10 @@ export class Readouts {
     began: () => void,
     stop: AbortSignal,
   ): Promise<Read | ReasonError> {
-    const { clock, resolver, connecting } = this.#deps;
+    const { clock, connecting } = this.#deps;
     const { signal } = deadline;
-    const { driver, connect, endpoint, timeouts, intervalMs } = this.#spec;
-    const ctx: DriverContext = { ...this.#lasting, signal };
+    const { driver, connect, timeouts, intervalMs } = this.#spec;
+    const ctx: DriverContext = { ...this.#access.context, signal };
     const connectAgain = async (): Promise<AnySession> => {
       const loading = driver.load?.(stop);
       if (loading) await deadline.during(loading);
@@ -255,7 +206,7 @@ export class Readouts {
         open.session = await driver.connect(connect, ctx);
         return open.session;
       } catch (error) {
-        resolver?.suspect(endpoint.host);
+        this.#access.couldNotOpen();
         throw error;
       }
     };
@@ -279,7 +230,7 @@ export class Readouts {
       timeouts.answerMs + SEARCHED_AFTER * Math.min(LEAST_TIMEOUT_MS, timeouts.answerMs),
     );
     const searchUntilMs = beganMs + Math.min(this.#deadlineMs / 2, searchMs);
-    const options = { now: clock.monotonicMs, searchUntilMs, share: this.#membership.share, intervalMs };
+    const options = { now: clock.monotonicMs, searchUntilMs, share: this.#access.membership.share, intervalMs };
     try {
       const read = await readOnce(
         { driver, connect: connectAgain, limitsOf, began, prepare, unprepared },
@@ -305,14 +256,8 @@ export class Readouts {
     }
   }
 
-  #connected(host: string, address: string): void {
-    const { resolver, permit } = this.#deps;
-    resolver?.connected(host, address);
-    // The policy has closed it since it was asked.
-    if (permit?.(address, this.#spec.endpoint.port) !== undefined) this.#isToRenew = true;
-  }
-
-  #giveBack(turn: Turn, { session, closing, refused }: Read, stop: AbortSignal): void {
+  #giveBack(turn: Turn, { session, closing, refused, failure, answered }: Read, stop: AbortSignal): void {
+    if (failure && !refused && answered === 0 && !stop.aborted) this.#access.wasUnanswered();
     if (session) this.#warnings = session.warnings?.() ?? [];
     const isKept = session && this.#spec.keepsConnection && !stop.aborted;
     const ending = session && !isKept ? session.close() : closing;

@@ -1,4 +1,5 @@
 import { lookup } from "node:dns/promises";
+import type { Endpoint } from "../../drivers/driver.ts";
 import { type Address, deviceKey, literalAddress } from "../model/address.ts";
 import { Deadline } from "../model/deadline.ts";
 import { errorCode } from "../model/failure.ts";
@@ -18,28 +19,32 @@ export interface ResolverOptions {
   readonly onStale?: (host: string, address: string, ageMs: number) => void;
 }
 
+/** A host's port: where one of several addresses answers, another may be the one for another port. */
+export type HostPort = Pick<Endpoint, "host" | "port">;
+
 /** Names to addresses, with a memory: a name server that is away stops nobody who has been connected before. */
 export interface Resolver {
   /**
    * At least one address, in the order in which they are to be tried. Rejects with the system's error. A look-up that nobody waits for any
    * more ends by itself; how long a caller waits is its own affair, and bounded by its signal.
    */
-  resolve(host: string, signal: AbortSignal): Promise<readonly Address[]>;
+  resolve(at: HostPort, signal: AbortSignal): Promise<readonly Address[]>;
   /** This address of the host took a connection: it comes first the next time. */
-  connected(host: string, address: string): void;
+  connected(at: HostPort, address: string): void;
   /**
-   * Opening a session at the host failed: the next call looks the name up again, and what was connected last, or else the first of the
-   * addresses, is tried last.
+   * Opening a session at the host failed: the next call looks the name up again, and `address`, or else the one that comes first, is tried
+   * after all that did not fail, or failed longer ago.
    */
-  suspect(host: string): void;
+  suspect(at: HostPort, address?: string): void;
+  /** As `suspect`, where a connection was open and brought no answer. Where the host has one address, nothing changes. */
+  unanswered(at: HostPort, address?: string): void;
   /** The address that the host was last connected at, or else all that it is known to have, without asking: empty where it has none. */
-  addressesInUse(host: string): readonly Address[];
+  addressesInUse(at: HostPort): readonly Address[];
   /**
-   * One text for one device, as far as is known without asking: the address that the host was last connected at, or else the first it is
-   * known to have, so that two names of one address share it; where the name has not been looked up, `deviceKey` of the model. What a name
-   * gives may change with each look-up and connect.
+   * One text for one device, as far as is known without asking: the first of the host's addresses, so that two names of one address share
+   * it; where the name has not been looked up, `deviceKey` of the model.
    */
-  deviceKey(host: string): string;
+  deviceKey(at: HostPort): string;
 }
 
 interface Entry {
@@ -48,10 +53,17 @@ interface Entry {
   /** Of the last good look-up. */
   atMs: number;
   fresh: boolean;
-  connected: string | undefined;
-  failed: string | undefined;
-  underWay: Promise<readonly Address[]> | undefined;
+  /** By port. */
+  readonly marks: Map<number, Marks>;
+  underWay: Promise<void> | undefined;
   stale: boolean;
+}
+
+/** What is known of a host's addresses at one port. */
+interface Marks {
+  connected: string | undefined;
+  /** Where no session could be opened or nothing was answered since, the latest last. */
+  failed: readonly string[];
 }
 
 /** A new address is seen within this. */
@@ -62,6 +74,8 @@ const LOOK_UP_MS = 10_000;
 const MAX_NAMES = 2000;
 /** Of one name; a name server may say anything. */
 const MAX_ADDRESSES = 16;
+/** Of one name, that something is remembered of. */
+const MAX_PORTS = 64;
 
 /** The name does not exist, and a name server says so; all other errors say that none could be asked. */
 const DEFINITE = new Set(["ENOTFOUND", "ENODATA"]);
@@ -79,8 +93,7 @@ export function createResolver({ lookUp, now, onStale }: ResolverOptions): Resol
       addresses: [],
       atMs: 0,
       fresh: false,
-      connected: undefined,
-      failed: undefined,
+      marks: new Map(),
       underWay: undefined,
       stale: false,
     };
@@ -88,7 +101,7 @@ export function createResolver({ lookUp, now, onStale }: ResolverOptions): Resol
     return entry;
   };
 
-  const look = async (host: string, entry: Entry): Promise<readonly Address[]> => {
+  const look = async (host: string, entry: Entry): Promise<void> => {
     try {
       const addresses = await within(LOOK_UP_MS, host, (signal) => lookUp(host, signal));
       if (addresses.length === 0) throw systemError("ENODATA", `${host} has no address`);
@@ -96,56 +109,64 @@ export function createResolver({ lookUp, now, onStale }: ResolverOptions): Resol
       entry.atMs = now();
       entry.fresh = true;
       entry.stale = false;
-      return inOrder(entry);
     } finally {
       entry.underWay = undefined;
     }
   };
 
   return {
-    async resolve(host, signal) {
+    async resolve({ host, port }, signal) {
       signal.throwIfAborted();
       const entry = entryOf(host);
       const known = entry.addresses.length > 0;
-      if (known && entry.fresh && now() - entry.atMs < FRESH_MS) return inOrder(entry);
+      if (known && entry.fresh && now() - entry.atMs < FRESH_MS) return inOrder(entry, port);
       entry.underWay ??= look(host, entry);
+      const { underWay } = entry;
       // Nobody may be waiting any more when it fails.
-      entry.underWay.catch(() => {});
-      if (!known) return await entry.underWay;
+      underWay.catch(() => {});
+      if (!known) {
+        await underWay;
+        return inOrder(entry, port);
+      }
       const last = (): readonly Address[] => {
-        const addresses = inOrder(entry);
+        const addresses = inOrder(entry, port);
         if (!entry.stale) onStale?.(host, addresses[0]?.address ?? "", now() - entry.atMs);
         entry.stale = true;
         return addresses;
       };
       try {
-        return (await Promise.race([entry.underWay, delayed(GRACE_MS)])) ?? last();
+        const isAnswered = await Promise.race([underWay.then(() => true), delayed(GRACE_MS)]);
+        return isAnswered ? inOrder(entry, port) : last();
       } catch (error) {
         if (DEFINITE.has(errorCode(error))) throw error;
         return last();
       }
     },
-    connected(host, address) {
+    connected({ host, port }, address) {
       const entry = entries.get(keyOf(host));
       if (!entry?.addresses.some((known) => known.address === address)) return;
-      entry.connected = address;
-      if (entry.failed === address) entry.failed = undefined;
+      const marks = marksOf(entry, port);
+      marks.connected = address;
+      marks.failed = marks.failed.filter((failed) => failed !== address);
     },
-    suspect(host) {
+    suspect({ host, port }, address) {
       const entry = entries.get(keyOf(host));
       if (!entry) return;
       entry.fresh = false;
-      entry.failed = entry.connected ?? inOrder(entry)[0]?.address;
-      entry.connected = undefined;
+      putLast(entry, port, address);
     },
-    addressesInUse(host) {
+    unanswered({ host, port }, address) {
       const entry = entries.get(keyOf(host));
-      const connected = entry?.addresses.find(({ address }) => address === entry.connected);
+      if (entry && entry.addresses.length > 1) putLast(entry, port, address);
+    },
+    addressesInUse({ host, port }) {
+      const entry = entries.get(keyOf(host));
+      const connected = entry?.addresses.find(({ address }) => address === entry.marks.get(port)?.connected);
       return connected ? [connected] : (entry?.addresses ?? []);
     },
-    deviceKey(host) {
+    deviceKey({ host, port }) {
       const entry = entries.get(keyOf(host));
-      const [first] = entry ? inOrder(entry) : [];
+      const [first] = entry ? inOrder(entry, port) : [];
       return first ? deviceKey(first.address) : deviceKey(host);
     },
   };
@@ -154,10 +175,28 @@ export function createResolver({ lookUp, now, onStale }: ResolverOptions): Resol
 /** Not the dot at the end: with it a name is not completed by the search list. */
 const keyOf = (host: string): string => host.toLowerCase();
 
-/** What took the last connection first, where the last one failed last, the others as the look-up gave them. */
-function inOrder({ addresses, connected, failed }: Entry): readonly Address[] {
-  const rank = ({ address }: Address): number => (address === connected ? 0 : address === failed ? 2 : 1);
+function marksOf({ marks }: Entry, port: number): Marks {
+  const known = marks.get(port);
+  if (known) return known;
+  const [oldest] = marks.keys();
+  if (marks.size >= MAX_PORTS && oldest !== undefined) marks.delete(oldest);
+  const made: Marks = { connected: undefined, failed: [] };
+  marks.set(port, made);
+  return made;
+}
+
+/** What took the last connection first, then the others as the look-up gave them, last where it failed, the longest ago before the others. */
+function inOrder({ addresses, marks }: Entry, port: number): readonly Address[] {
+  const { connected, failed = [] } = marks.get(port) ?? {};
+  const rank = ({ address }: Address): number => (address === connected ? -1 : failed.indexOf(address) + 1);
   return [...addresses].sort((a, b) => rank(a) - rank(b));
+}
+
+function putLast(entry: Entry, port: number, address = inOrder(entry, port)[0]?.address): void {
+  if (address === undefined) return;
+  const marks = marksOf(entry, port);
+  marks.failed = [...marks.failed.filter((failed) => failed !== address), address].slice(-MAX_ADDRESSES);
+  if (marks.connected === address) marks.connected = undefined;
 }
 
 /**
@@ -169,7 +208,7 @@ export const permittedResolve =
   (resolver: Pick<Resolver, "resolve"> | undefined, permit: Permit | undefined, port: number) =>
   async (host: string, signal: AbortSignal): Promise<readonly Address[]> => {
     const literal = literalAddress(host);
-    const addresses = literal ? [literal] : await (resolver?.resolve(host, signal) ?? systemAddresses(host));
+    const addresses = literal ? [literal] : await (resolver?.resolve({ host, port }, signal) ?? systemAddresses(host));
     if (!permit) return addresses;
     const refusals = addresses.map(({ address }) => permit(address, port));
     const [refusal] = refusals;

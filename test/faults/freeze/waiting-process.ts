@@ -66,7 +66,7 @@ async function datagram(): Promise<string> {
 async function name(): Promise<string> {
   const lookUp = createNameLookup({ servers: [`127.0.0.1:${port}`], hostsFile: "/dev/null", resolvConf: "/dev/null" });
   const resolver = createResolver({ lookUp, now: () => performance.now() });
-  const found = await resolveHost("plc.lab", { ...ctx, resolve: resolver.resolve });
+  const found = await resolveHost("plc.lab", { ...ctx, resolve: (host, signal) => resolver.resolve({ host, port: Number(port) }, signal) });
   return found[0].address === "10.0.0.1" ? "answered" : "wrong";
 }
 
