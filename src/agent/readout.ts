@@ -111,11 +111,13 @@ export class Readouts {
   }
 
   /**
-   * One pass over all points, within its deadline or until the signal aborts. Waiting for a turn is no part of it: the deadline
-   * begins with the turn. `isProbe`: the last readout had no answer. Never throws.
+   * One pass over all points, within its deadline or until the signal aborts. Waiting for a turn, or before that for the first look-up of a
+   * name, is no part of it: the deadline begins with the turn. `isProbe`: the last readout had no answer. Never throws.
    */
   async read(isProbe: boolean, stop: AbortSignal): Promise<Outcome> {
     const { clock } = this.#deps;
+    const looking = this.#access.lookUp(stop);
+    if (looking) await looking;
     const askedMs = clock.monotonicMs();
     const turn = await this.#access.acquire(isProbe, stop);
     const waitedMs = clock.monotonicMs() - askedMs;
@@ -259,10 +261,14 @@ export class Readouts {
   #giveBack(turn: Turn, { session, closing, refused, failure, answered }: Read, stop: AbortSignal): void {
     if (failure && !refused && answered === 0 && !stop.aborted) this.#access.wasUnanswered();
     if (session) this.#warnings = session.warnings?.() ?? [];
-    const isKept = session && this.#spec.keepsConnection && !stop.aborted;
+    const isKept = session && this.#spec.keepsConnection && !stop.aborted && !this.#access.hasMoved;
     const ending = session && !isKept ? session.close() : closing;
-    if (ending && !isKept) this.#closing = ending.finally(() => turn.release(undefined, refused));
-    else turn.release(session, refused);
+    const release = (kept: AnySession | undefined): void => {
+      if (session || answered > 0) this.#access.wasAnswered();
+      turn.release(kept, refused);
+    };
+    if (ending && !isKept) this.#closing = ending.finally(() => release(undefined));
+    else release(session);
   }
 
   #ownLimits(granted: Limits): Limits {

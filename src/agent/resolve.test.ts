@@ -155,8 +155,13 @@ describe("the resolver", () => {
     expect([resolver.deviceKey(at("A")), resolver.deviceKey(at("b")), resolver.deviceKey(at("10.0.0.1"))]).toEqual(
       Array(3).fill("10.0.0.1"),
     );
+    // That it takes a connection does not say that it is the device.
     resolver.connected(at("b"), "10.0.0.3");
-    expect(resolver.deviceKey(at("b"))).toBe("10.0.0.3");
+    resolver.suspect(at("b"), "10.0.0.1");
+    expect(resolver.deviceKey(at("b"))).toBe("10.0.0.1");
+    resolver.answered(at("b"), "10.0.0.3");
+    resolver.suspect(at("b"), "10.0.0.3");
+    expect([resolver.deviceKey(at("b")), resolver.deviceKey(at("b", 102))]).toEqual(["10.0.0.3", "10.0.0.1"]);
   });
 
   it("is not held up by names that never answer", async () => {

@@ -2,7 +2,7 @@ import { lookup } from "node:dns/promises";
 import type { Endpoint } from "../../drivers/driver.ts";
 import { type Address, deviceKey, literalAddress } from "../model/address.ts";
 import { Deadline } from "../model/deadline.ts";
-import { errorCode } from "../model/failure.ts";
+import { errorCode, toReasonError } from "../model/failure.ts";
 import type { Permit } from "../model/policy.ts";
 import { ReasonError } from "../model/reason.ts";
 
@@ -40,9 +40,11 @@ export interface Resolver {
   unanswered(at: HostPort, address?: string): void;
   /** The address that the host was last connected at, or else all that it is known to have, without asking: empty where it has none. */
   addressesInUse(at: HostPort): readonly Address[];
+  /** The device answered at this address: `deviceKey` goes by it until it answers at another. */
+  answered(at: HostPort, address: string): void;
   /**
-   * One text for one device, as far as is known without asking: the first of the host's addresses, so that two names of one address share
-   * it; where the name has not been looked up, `deviceKey` of the model.
+   * One text for one device, as far as is known without asking: the address where it answered last, or else the least that its name has, so
+   * that two names of one address share it whatever the order of a look-up; where the name has not been looked up, `deviceKey` of the model.
    */
   deviceKey(at: HostPort): string;
 }
@@ -50,6 +52,8 @@ export interface Resolver {
 interface Entry {
   /** As the look-up gave them. */
   addresses: readonly Address[];
+  /** See Resolver.deviceKey; undefined: it was never looked up. */
+  deviceKey: string | undefined;
   /** Of the last good look-up. */
   atMs: number;
   fresh: boolean;
@@ -64,6 +68,7 @@ interface Marks {
   connected: string | undefined;
   /** Where no session could be opened or nothing was answered since, the latest last. */
   failed: readonly string[];
+  answered: { readonly address: string; readonly deviceKey: string } | undefined;
 }
 
 /** A new address is seen within this. */
@@ -91,6 +96,7 @@ export function createResolver({ lookUp, now, onStale }: ResolverOptions): Resol
     if (entries.size >= MAX_NAMES && oldest !== undefined) entries.delete(oldest);
     const entry: Entry = {
       addresses: [],
+      deviceKey: undefined,
       atMs: 0,
       fresh: false,
       marks: new Map(),
@@ -106,6 +112,7 @@ export function createResolver({ lookUp, now, onStale }: ResolverOptions): Resol
       const addresses = await within(LOOK_UP_MS, host, (signal) => lookUp(host, signal));
       if (addresses.length === 0) throw systemError("ENODATA", `${host} has no address`);
       entry.addresses = addresses.slice(0, MAX_ADDRESSES);
+      entry.deviceKey = leastOf(entry.addresses);
       entry.atMs = now();
       entry.fresh = true;
       entry.stale = false;
@@ -164,10 +171,15 @@ export function createResolver({ lookUp, now, onStale }: ResolverOptions): Resol
       const connected = entry?.addresses.find(({ address }) => address === entry.marks.get(port)?.connected);
       return connected ? [connected] : (entry?.addresses ?? []);
     },
+    answered({ host, port }, address) {
+      const entry = entries.get(keyOf(host));
+      if (!entry) return;
+      const marks = marksOf(entry, port);
+      if (marks.answered?.address !== address) marks.answered = { address, deviceKey: deviceKey(address) };
+    },
     deviceKey({ host, port }) {
       const entry = entries.get(keyOf(host));
-      const [first] = entry ? inOrder(entry, port) : [];
-      return first ? deviceKey(first.address) : deviceKey(host);
+      return entry?.marks.get(port)?.answered?.deviceKey ?? entry?.deviceKey ?? deviceKey(host);
     },
   };
 }
@@ -180,7 +192,7 @@ function marksOf({ marks }: Entry, port: number): Marks {
   if (known) return known;
   const [oldest] = marks.keys();
   if (marks.size >= MAX_PORTS && oldest !== undefined) marks.delete(oldest);
-  const made: Marks = { connected: undefined, failed: [] };
+  const made: Marks = { connected: undefined, failed: [], answered: undefined };
   marks.set(port, made);
   return made;
 }
@@ -192,11 +204,44 @@ function inOrder({ addresses, marks }: Entry, port: number): readonly Address[] 
   return [...addresses].sort((a, b) => rank(a) - rank(b));
 }
 
+/** One of IPv4 where there is one: a device is rather configured by that. */
+function leastOf(addresses: readonly Address[]): string | undefined {
+  const [least] = [...addresses].sort((a, b) => a.family - b.family || (a.address < b.address ? -1 : 1));
+  return least && deviceKey(least.address);
+}
+
 function putLast(entry: Entry, port: number, address = inOrder(entry, port)[0]?.address): void {
   if (address === undefined) return;
   const marks = marksOf(entry, port);
   marks.failed = [...marks.failed.filter((failed) => failed !== address), address].slice(-MAX_ADDRESSES);
   if (marks.connected === address) marks.connected = undefined;
+}
+
+/**
+ * Waits until an address of the host is known, for so long at most. Undefined: it is, or the signal has aborted; else why it cannot be
+ * looked up. Never rejects.
+ */
+export function lookedUp(
+  resolver: Pick<Resolver, "resolve">,
+  at: HostPort,
+  timeoutMs: number,
+  signal: AbortSignal,
+): Promise<ReasonError | undefined> {
+  return new Promise((done) => {
+    const end = (failure?: ReasonError) => {
+      deadline.cancel();
+      signal.removeEventListener("abort", onAbort);
+      done(failure);
+    };
+    const onAbort = () => end();
+    const late = () => end(new ReasonError("LOOKUP_ERROR", `no answer for the name ${at.host} within ${timeoutMs} ms`));
+    const deadline = new Deadline(timeoutMs, late);
+    signal.addEventListener("abort", onAbort, { once: true });
+    resolver.resolve(at, signal).then(
+      () => end(),
+      (error: unknown) => end(signal.aborted ? undefined : toReasonError(error)),
+    );
+  });
 }
 
 /**
