@@ -129,6 +129,17 @@ describe("one device under two spellings", () => {
     expect(most("10.0.0.1:502")).toBe(1);
   });
 
+  it("keeps them apart by the transport: TCP and UDP of one port wait for each other no more than two devices do", async () => {
+    const { agent, of, living, most, takes } = plant({});
+    living.add("10.0.0.1");
+    takes(100);
+    const details = { host: "10.0.0.1" };
+    await agent.apply([device(1, { ...details, transport: "tcp" }), device(2, { ...details, transport: "udp" }), device(3, details)]);
+    await expect.poll(() => Math.min(...[1, 2, 3].map((n) => of(`machine-${n}`).length)), { timeout: 8000 }).toBeGreaterThan(3);
+    // One of TCP, which two sources share, and one of UDP.
+    expect(most("10.0.0.1:502")).toBe(2);
+  });
+
   it("has one connection where the name can be looked up later, and nobody waits for it until then", async () => {
     const names: Record<string, readonly string[] | "fails" | "silent"> = { press: "silent", mill: "fails" };
     const { agent, of, report, living, most, takes } = plant(names);
