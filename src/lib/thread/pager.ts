@@ -66,7 +66,10 @@ export class Pager<T> {
   }
 }
 
-/** One after the other what is in the batches. */
-export async function* eachOf<T>(batches: AsyncIterable<readonly T[]>): AsyncGenerator<T> {
-  for await (const batch of batches) yield* batch;
+/** One after the other what is in the batches. Throws the signal's reason at the first batch after it: nobody may leave between empty ones. */
+export async function* eachOf<T>(batches: AsyncIterable<readonly T[]>, signal: AbortSignal): AsyncGenerator<T> {
+  for await (const batch of batches) {
+    signal.throwIfAborted();
+    yield* batch;
+  }
 }

@@ -250,6 +250,9 @@ export class SessionHost {
       case "epoch":
         this.#sessions.get(message.session)?.renew(message.epoch);
         return;
+      case "limits":
+        this.#sessions.get(message.session)?.limit(message.limits);
+        return;
       case "lost":
         this.#sessions.get(message.session)?.lost();
         return;

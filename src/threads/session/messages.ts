@@ -82,6 +82,8 @@ export type FromSessionWorker =
   | { readonly type: "warnings"; readonly session: number; readonly warnings: readonly string[] }
   /** What was prepared in a session holds no longer. */
   | { readonly type: "epoch"; readonly session: number; readonly epoch: string | undefined }
+  /** What a request of a session may hold has changed. */
+  | { readonly type: "limits"; readonly session: number; readonly limits: Limits }
   /** The device has ended a session. */
   | { readonly type: "lost"; readonly session: number }
   | { readonly type: "closed"; readonly session: number }

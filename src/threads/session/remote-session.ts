@@ -15,6 +15,8 @@ export interface Held {
   warn(warnings: readonly string[]): void;
   /** What was prepared holds no longer. */
   renew(epoch: string | undefined): void;
+  /** What a request may hold has changed. */
+  limit(limits: Limits): void;
   /** The device has ended the session. */
   lost(): void;
   closed(): void;
@@ -44,7 +46,6 @@ const POINTS_AT_ONCE = 500;
 
 /** A session whose other half is in the worker. */
 export class RemoteSession implements AnySession {
-  readonly limits: Limits;
   readonly prepare?: NonNullable<AnySession["prepare"]>;
   readonly discover?: NonNullable<AnySession["discover"]>;
   readonly #id: number;
@@ -52,6 +53,7 @@ export class RemoteSession implements AnySession {
   #alive = true;
   #warnings: readonly string[];
   #epoch: string | undefined;
+  #limits: Limits;
   #isEnded = false;
   #closing: Promise<void> | undefined;
   #onClosed = () => {};
@@ -63,7 +65,7 @@ export class RemoteSession implements AnySession {
   constructor(id: number, connected: Extract<Answer, { type: "connected" }>, log: Log, link: RemoteLink) {
     this.#id = id;
     this.#link = link;
-    this.limits = connected.limits;
+    this.#limits = connected.limits;
     this.#warnings = connected.warnings;
     this.#epoch = connected.epoch;
     if (connected.prepares) this.prepare = (points, ctx) => this.#prepare(points, ctx);
@@ -76,6 +78,9 @@ export class RemoteSession implements AnySession {
       renew: (epoch) => {
         this.#epoch = epoch;
       },
+      limit: (limits) => {
+        this.#limits = limits;
+      },
       lost: () => {
         this.#alive = false;
       },
@@ -86,6 +91,10 @@ export class RemoteSession implements AnySession {
         this.#onClosed();
       },
     });
+  }
+
+  get limits(): Limits {
+    return this.#limits;
   }
 
   get epoch(): string | undefined {
@@ -163,17 +172,22 @@ export class RemoteSession implements AnySession {
     }
   }
 
-  /** The worker looks for the next page when it is asked for it, and for no more once the consumer has left. */
+  /**
+   * The worker looks for the next page when it is asked for it, and for no more once the consumer has left, or one page after the signal:
+   * that one tells the driver, which ends with its own words, and is the last of a driver that does not look at its signal.
+   */
   async *#pages(first: Extract<Ask, { type: "prepare" | "discover" }>, ctx: DriverContext): AsyncGenerator<Page> {
     const { call } = first;
     let isOver = false;
     try {
       for (let message: Ask = first; !isOver; message = { type: "next", call }) {
         this.#checkOpen();
+        const isLate = ctx.signal.aborted;
         const page = await this.#link.ask(message, ctx);
         if (page.type !== "page") throw unexpected(page);
         isOver = page.isLast;
         yield page;
+        if (isLate && !isOver) throw ctx.signal.reason;
       }
     } finally {
       if (!isOver) this.#link.post({ type: "release", call });

@@ -1,5 +1,5 @@
 import type { MessagePort } from "node:worker_threads";
-import type { AnyDriver, AnySession, DeviceMemory, DriverContext, DriverEntry, Point, Request } from "../../../drivers/driver.ts";
+import type { AnyDriver, AnySession, DeviceMemory, DriverContext, DriverEntry, Limits, Point, Request } from "../../../drivers/driver.ts";
 import { Ring } from "../../lib/capture/ring.ts";
 import { LineLimit, type LogOrigin, logOver } from "../../lib/thread/log.ts";
 import type { Log } from "../../model/context.ts";
@@ -35,6 +35,7 @@ interface OpenSession {
   alive: boolean;
   warnings: readonly string[];
   epoch: string | undefined;
+  limits: Limits;
 }
 
 type Asked<T extends ToSessionWorker["type"]> = Extract<ToSessionWorker, { type: T }>;
@@ -175,7 +176,7 @@ class SessionServer {
       }
       const { limits, epoch } = session;
       const warnings = warningsOf(session);
-      this.#sessions.set(call, { session, requests: new Map(), alive: true, warnings, epoch });
+      this.#sessions.set(call, { session, requests: new Map(), alive: true, warnings, epoch, limits });
       this.#watch ??= setInterval(() => this.#look(), LOOK_EVERY_MS);
       const can = { prepares: session.prepare !== undefined, discovers: session.discover !== undefined };
       this.#post({ type: "connected", call, limits, warnings, epoch, ...can });
@@ -223,6 +224,8 @@ class SessionServer {
       const request = given ?? requests?.get(requestNumber);
       if (!request) throw new ReasonError("UNKNOWN", `request ${requestNumber} is not known`, { condition: "internal_error" });
       const readings = packReadings(await open.session.read(request, ctx));
+      // Before the answer: the host may plan by them with the next request.
+      this.#lookAt(session);
       this.#post({ type: "readings", call, readings, alive: open.session.alive() }, [readings.buffer]);
     } catch (error) {
       // The refusal may be what the epoch has changed with: the host prepares again for the new one.
@@ -247,7 +250,7 @@ class SessionServer {
       const { session } = this.#openOf(id);
       const stream =
         type === "prepare"
-          ? session.prepare && streamOfPrepared(id, points, session.prepare(points, ctx))
+          ? session.prepare && streamOfPrepared(id, points, session.prepare(points, ctx), ctx.signal)
           : session.discover && streamOfDiscovered(id, session.discover(ctx));
       if (!stream) throw new ReasonError("UNKNOWN", `the session has no ${type}`, { condition: "internal_error" });
       this.#streams.set(call, stream);
@@ -326,14 +329,19 @@ class SessionServer {
     }
   }
 
-  /** Posts an epoch that has changed. */
+  /** Posts an epoch and limits that have changed. */
   #lookAt(id: number): void {
     const open = this.#sessions.get(id);
     if (!open) return;
-    const { epoch } = open.session;
-    if (epoch === open.epoch) return;
-    open.epoch = epoch;
-    this.#post({ type: "epoch", session: id, epoch });
+    const { epoch, limits } = open.session;
+    if (epoch !== open.epoch) {
+      open.epoch = epoch;
+      this.#post({ type: "epoch", session: id, epoch });
+    }
+    if (limits !== open.limits) {
+      open.limits = limits;
+      this.#post({ type: "limits", session: id, limits });
+    }
   }
 
   async #stop(): Promise<void> {

@@ -152,6 +152,40 @@ describe("preparing in the session worker", () => {
     await expect.poll(() => seen("ends"), MARGIN).toBe(ends + 1);
   });
 
+  it("brings nothing that was not asked for", async () => {
+    const { open } = start();
+    const session = await open("prepares");
+    const points = pointsOf(25, { 12: "prepare: unasked" });
+    expect((await prepareAll(session, points)).map(({ point }) => point)).toEqual(points);
+  });
+
+  it("ends soon after the signal where the driver goes on with empty batches for ever", async () => {
+    const { open, seen } = start();
+    const session = await open("prepares");
+    const stop = new AbortController();
+    const preparing = prepareAll(session, pointsOf(20, { 15: "prepare: deaf" }), context({ signal: stop.signal }));
+    await expect.poll(() => seen("found"), MARGIN).toBe(10);
+    stop.abort(new ReasonError("TIMEOUT", "the look-up's deadline has passed"));
+    await expect(preparing).rejects.toMatchObject({ reason: { type: "TIMEOUT" } });
+    await expect.poll(() => seen("ends"), MARGIN).toBe(1);
+    expect(await prepareAll(session, pointsOf(10))).toHaveLength(10);
+  });
+
+  it("tells of another epoch before the refusal of a look-up that it came with", async () => {
+    const { open } = start();
+    const session = await open("prepares");
+    const preparing = prepareAll(session, pointsOf(5, { 2: "prepare: other program" }));
+    await expect(preparing).rejects.toMatchObject({ name: "FaultError", scope: "program" });
+    expect(session.epoch).toBe("program 2");
+  });
+
+  it("has the driver's names for a library's own errors", async () => {
+    const { open } = start();
+    const session = await open("prepares");
+    const preparing = prepareAll(session, pointsOf(5, { 2: "prepare: unnamed" }));
+    await expect(preparing).rejects.toMatchObject({ reason: { type: "HOST_DOWN" }, message: "a library's own words" });
+  });
+
   it("tells of another epoch before the refusal that it came with", async () => {
     const { open } = start();
     const session = await open("prepares");
@@ -179,6 +213,22 @@ describe("reading in the session worker", () => {
     });
     const { readings } = refused as PartialRefusal;
     expect([readings[0], readings[1]]).toEqual([undefined, { quality: "good", value: 5 }]);
+  });
+
+  it("brings limits that change: with the answer or the refusal that they came with, and by themselves", async () => {
+    const { open } = start();
+    const session = await open("");
+    const granted = session.limits;
+    expect(granted).toEqual({ maxPoints: 1000, maxBytes: 1e6, inFlight: 2 });
+    await session.read(asking("fewer at once"), context());
+    expect(session.limits).toEqual({ ...granted, maxPoints: 20 });
+    const { limits } = session;
+    await session.read(asking("a"), context());
+    expect(session.limits).toBe(limits);
+    await expect(session.read(asking("too many"), context())).rejects.toMatchObject({ scope: "busy" });
+    expect(session.limits).toEqual({ ...granted, maxPoints: 30 });
+    const later = await open("takes less later");
+    await expect.poll(() => later.limits.maxPoints, MARGIN).toBe(10);
   });
 
   it("keeps what a driver knows of a device, for each device by itself", async () => {
@@ -240,7 +290,25 @@ describe("discovering in the session worker", () => {
     expect(session.alive()).toBe(true);
   });
 
+  it("ends soon after the signal where the driver does not look at it", async () => {
+    const { open, seen } = start();
+    const session = await open("discovers and is deaf");
+    const stop = new AbortController();
+    let [found, foundAtAbort] = [0, 0];
+    const discovering = (async () => {
+      for await (const _ of session.discover?.(context({ signal: stop.signal })) ?? []) found++;
+    })();
+    await expect.poll(() => found, MARGIN).toBeGreaterThan(2000);
+    foundAtAbort = found;
+    stop.abort(new ReasonError("TIMEOUT", "long enough"));
+    await expect(discovering).rejects.toMatchObject({ reason: { type: "TIMEOUT" }, message: "long enough" });
+    expect(found - foundAtAbort).toBeLessThanOrEqual(3 * A_PAGE);
+    await expect.poll(() => seen("ends"), MARGIN).toBe(1);
+    expect(await session.read(asking("a"), context())).toHaveLength(1);
+  });
+
   it.each([
+    ["discovers and has no name for it", { reason: { type: "HOST_DOWN" } }],
     ["discovers and fails", { reason: { type: "CONNECTION_RESET" } }],
     ["discovers and ends", { condition: "internal_error" }],
   ] as const)("%s in the middle", async (does, failure) => {

@@ -14,9 +14,14 @@ export interface Stream {
   end(): Promise<void>;
 }
 
-export function streamOfPrepared(session: number, points: readonly Point[], batches: AsyncIterable<readonly Prepared[]>): Stream {
+export function streamOfPrepared(
+  session: number,
+  points: readonly Point[],
+  batches: AsyncIterable<readonly Prepared[]>,
+  signal: AbortSignal,
+): Stream {
   const places = new Map(points.map((point, place) => [point, place]));
-  return streamOf(session, eachOf(batches), (items) => ({
+  return streamOf(session, eachOf(batches, signal), (items) => ({
     // What nobody asked for has no place.
     prepared: items.flatMap((one) => {
       const place = places.get(one.point);

@@ -33,13 +33,28 @@ const untilAborted = (signal: AbortSignal, seen: Int32Array): Promise<never> =>
 const later = (ms: number): Promise<void> => new Promise((done) => setTimeout(done, ms));
 
 /** Finds points in tens; words say what becomes of one, or of the look-up when it comes there. `found` counts what was looked up. */
-async function* prepared(points: readonly Point<string>[], ctx: DriverContext, seen: Int32Array): AsyncGenerator<Prepared<string>[]> {
+async function* prepared(
+  points: readonly Point<string>[],
+  ctx: DriverContext,
+  seen: Int32Array,
+  onProgram: () => void,
+): AsyncGenerator<Prepared<string>[]> {
   try {
     for (let at = 0; at < points.length; at += 10) {
       const batch = points.slice(at, at + 10);
       const words = batch.map(({ address }) => address);
       if (words.includes("prepare: never")) await untilAborted(ctx.signal, seen);
       if (words.includes("prepare: ends")) process.exit(7);
+      while (words.includes("prepare: deaf")) {
+        await new Promise(setImmediate);
+        yield [];
+      }
+      if (words.includes("prepare: other program")) {
+        onProgram();
+        throw new FaultError("stale", "the program changed", { scope: "program" });
+      }
+      if (words.includes("prepare: unasked")) yield [{ point: { ...at0(batch) }, address: "unasked", type: at0(batch).type }];
+      if (words.includes("prepare: unnamed")) throw new RangeError("a library's own words");
       if (words.includes("prepare: busy")) throw new FaultError("device_error", "BadServerTooBusy", { scope: "busy" });
       if (words.includes("prepare: slow")) await later(100);
       if (words.includes("prepare: cannot cross"))
@@ -65,7 +80,7 @@ const at0 = <T>([first]: readonly T[]): T => {
 async function* discovered(count: number, does: string, ctx: DriverContext, seen: Int32Array): AsyncGenerator<Discovered> {
   const paths = [["Plant"], ["Plant", "Line 1"]];
   try {
-    for (let i = 0; i < count; i++) {
+    for (let i = 0; i < count || does === "discovers and is deaf"; i++) {
       if (i % 100 === 0) {
         // As a device answers: not all at once.
         await new Promise(setImmediate);
@@ -73,6 +88,7 @@ async function* discovered(count: number, does: string, ctx: DriverContext, seen
       }
       if (i === 1200 && does === "discovers and ends") process.exit(7);
       if (i === 1200 && does === "discovers and waits") await untilAborted(ctx.signal, seen);
+      if (i === 1200 && does === "discovers and has no name for it") throw new RangeError("a library's own words");
       if (i === 1200 && does === "discovers and fails") throw new ReasonError("CONNECTION_RESET", "the device has gone");
       Atomics.add(seen, SEEN.found, 1);
       yield { address: `v${i}`, name: `variable ${i}`, type: { scalar: "float64" }, path: paths[i % 2] ?? [], unit: "°C" };
@@ -103,6 +119,7 @@ export default defineDriver<Details, object, string, Request<string>, Limits>({
   parseAddress: (text, type) => ({ address: text, type: type ?? { scalar: "float64" } }),
   plan: (points) => (points.length === 0 ? [] : [{ points }]),
   load,
+  reasonOf: (error) => (error instanceof RangeError ? { type: "HOST_DOWN" } : undefined),
   async connect({ details: { does, seen: shared } }, ctx) {
     const seen = new Int32Array(shared);
     if (does === "refuses")
@@ -144,9 +161,14 @@ export default defineDriver<Details, object, string, Request<string>, Limits>({
       ctx.device?.set("opened", Number(ctx.device.get("opened") ?? 0) + 1);
     }
     let epoch = "program 1";
+    let limits: Limits = { maxPoints: 1000, maxBytes: 1e6, inFlight: 2 };
+    if (does === "takes less later") setTimeout(() => (limits = { ...limits, maxPoints: 10 }), 50);
     return {
       ...(does.startsWith("prepares") && {
-        prepare: (points: readonly Point<string>[], prepareCtx: DriverContext) => prepared(points, prepareCtx, seen),
+        prepare: (points: readonly Point<string>[], prepareCtx: DriverContext) =>
+          prepared(points, prepareCtx, seen, () => {
+            epoch = "program 2";
+          }),
       }),
       get epoch() {
         return does.startsWith("prepares") ? epoch : undefined;
@@ -154,7 +176,9 @@ export default defineDriver<Details, object, string, Request<string>, Limits>({
       ...(does.startsWith("discovers") && {
         discover: (discoverCtx: DriverContext) => discovered(50_000, does, discoverCtx, seen),
       }),
-      limits: { maxPoints: 1000, maxBytes: 1e6, inFlight: 2 },
+      get limits() {
+        return limits;
+      },
       async read(request, readCtx) {
         if (request === last) Atomics.add(seen, SEEN.sameRequests, 1);
         last = request;
@@ -166,6 +190,12 @@ export default defineDriver<Details, object, string, Request<string>, Limits>({
             const others = [{ places: [3], refusal: new FaultError("out_of_range", "too far") }];
             throw new PartialRefusal([undefined, { quality: "good", value: 5 }], [{ places: [0, 2], refusal }, ...others]);
           }
+          case "fewer at once":
+            limits = { ...limits, maxPoints: 20 };
+            break;
+          case "too many":
+            limits = { ...limits, maxPoints: 30 };
+            throw new FaultError("device_error", "too many at once", { scope: "busy" });
           case "other program":
             epoch = "program 2";
             throw new FaultError("not_found", "the program changed", { scope: "program" });
