@@ -1,9 +1,19 @@
 import { afterEach, describe, expect, it, vi } from "vitest";
 import * as z from "zod";
+import { MAX_WORDS } from "../src/model/bounded-failure.ts";
 import { silentLog } from "../src/model/context.ts";
 import { FaultError } from "../src/model/fault.ts";
 import { ReasonError } from "../src/model/reason.ts";
-import { type AnySession, type DriverContext, defineDriver, type Limits, type Request, type Session } from "./driver.ts";
+import {
+  type AnySession,
+  type DriverContext,
+  defineDriver,
+  type Limits,
+  type Point,
+  type Prepared,
+  type Request,
+  type Session,
+} from "./driver.ts";
 
 const limits: Limits = { maxPoints: 1, maxBytes: 1, inFlight: 1 };
 const ctx: DriverContext = {
@@ -68,6 +78,72 @@ describe("what comes out of defineDriver", () => {
     expect(await session.close()).toBeUndefined();
     const rejecting = await connecting({ close: () => Promise.reject(new Error("cannot")) });
     expect(await rejecting.close()).toBeUndefined();
+  });
+
+  it.each(["prepare", "discover"] as const)("has what %s throws by the driver's names, as a FaultError or a ReasonError", async (what) => {
+    const thrownBy = async (error: Error): Promise<unknown> => {
+      // biome-ignore lint/correctness/useYield: it fails before there is anything.
+      const failing = async function* (): AsyncGenerator<never> {
+        throw error;
+      };
+      const session = await connecting({ [what]: failing });
+      const found = what === "prepare" ? session.prepare?.([], ctx) : session.discover?.(ctx);
+      return found?.[Symbol.asyncIterator]()
+        .next()
+        .catch((one: unknown) => one);
+    };
+    const named = await thrownBy(new RangeError("a library's own"));
+    expect(named).toBeInstanceOf(ReasonError);
+    expect(named).toMatchObject({ reason: { type: "HOST_DOWN" }, message: "a library's own" });
+    expect(await thrownBy(new TypeError("a mistake"))).toMatchObject({ name: "ReasonError", condition: "internal_error" });
+    const refusal = new FaultError("device_error", "refused");
+    expect(await thrownBy(refusal)).toBe(refusal);
+  });
+
+  describe("where a device or a driver says more than anybody reads", () => {
+    const long = "no end ".repeat(700_000);
+    const cut = long.slice(0, MAX_WORDS);
+
+    it("has failures and refusals with so many words and no more", async () => {
+      expect(await connecting(new RangeError(long)).catch((one: unknown) => one)).toMatchObject({ message: cut });
+      const throwing = (error: Error) => () => {
+        throw error;
+      };
+      const refused = await connecting({ read: throwing(new FaultError("not_found", long)) });
+      await expect(refused.read({ points: [] }, ctx)).rejects.toMatchObject({ fault: "not_found", message: cut });
+      const rejecting = await connecting({ read: async () => throwing(new RangeError(long))() });
+      await expect(rejecting.read({ points: [] }, ctx)).rejects.toMatchObject({ reason: { type: "HOST_DOWN" }, message: cut });
+    });
+
+    it("has what is prepared the same way, and the batch itself where it has an end", async () => {
+      const point: Point<string> = { index: 0, address: "a", type: { scalar: "bool" } };
+      const good: Prepared<string>[] = [
+        { point, address: "a", type: point.type },
+        { point, refusal: new FaultError("not_found", "no such symbol") },
+      ];
+      const session = await connecting({
+        async *prepare() {
+          yield good;
+          yield [{ point, refusal: new FaultError("access_denied", long), retryAfterMs: 7 }, ...good];
+          throw new FaultError("stale", long, { scope: "program" });
+        },
+      });
+      const batches = session.prepare?.([], ctx)[Symbol.asyncIterator]();
+      expect((await batches?.next())?.value).toBe(good);
+      const second = (await batches?.next())?.value;
+      expect(second).toEqual([
+        { point, refusal: expect.objectContaining({ fault: "access_denied", message: cut }), retryAfterMs: 7 },
+        ...good,
+      ]);
+      await expect(batches?.next()).rejects.toMatchObject({ scope: "program", message: cut });
+    });
+
+    it("warns of the first 20, of each with so many words", async () => {
+      const warnings = Array.from({ length: 100_000 }, (_, i) => `${i} ${i === 3 ? long : ""}`);
+      const found = (await connecting({ warnings: () => warnings })).warnings?.();
+      expect(found).toEqual(warnings.slice(0, 20).map((words) => words.slice(0, MAX_WORDS)));
+      expect((await connecting({ warnings: () => long as unknown as string[] })).warnings?.()).toEqual([]);
+    });
   });
 
   it("has the session's limits and epoch as they are, also where they change while it is open", async () => {

@@ -1,5 +1,6 @@
 import type { z } from "zod";
 import type { Address } from "../src/model/address.ts";
+import { bounded, clip } from "../src/model/bounded-failure.ts";
 import type { Condition } from "../src/model/condition.ts";
 import type { Context } from "../src/model/context.ts";
 import { messageOf, toFailure, toReasonError } from "../src/model/failure.ts";
@@ -250,11 +251,14 @@ export const typeOf = (driver: Pick<AnyDriver, "parseType">, text: string): Data
 
 /** What closing may take at most, whatever the device and the driver do. */
 const CLOSE_WITHIN_MS = 10_000;
+/** Of a session, in status. */
+const MAX_WARNINGS = 20;
 
 /**
  * Checks the driver's types against each other, then forgets them.
  * Also the boundary at which errors get their reason: past it, everything thrown by connect is a ReasonError, everything thrown by read a
- * ReasonError or a FaultError; alive and warnings never throw, and close neither throws nor takes more than ten seconds.
+ * ReasonError or a FaultError; alive and warnings never throw, and close neither throws nor takes more than ten seconds. What is said of a
+ * failure, a refusal or a warning ends after MAX_WORDS, and of warnings there are the first MAX_WARNINGS.
  */
 export function defineDriver<D, S, A, R extends Request<A>, L extends Limits>(driver: Driver<D, S, A, R, L>): AnyDriver {
   const named = (error: unknown): unknown => {
@@ -262,14 +266,15 @@ export function defineDriver<D, S, A, R extends Request<A>, L extends Limits>(dr
     if (known === undefined) return error;
     return known instanceof Error ? known : new ReasonError(known, messageOf(error), { cause: error });
   };
+  const failureOf = (error: unknown): ReasonError | FaultError => bounded(toFailure(named(error)));
   const failRead = (error: unknown): never => {
-    throw toFailure(named(error));
+    throw failureOf(error);
   };
   const guarded: Driver<D, S, A, R, L> = {
     ...driver,
     async connect(input, ctx) {
       const session = await driver.connect(input, ctx).catch((error: unknown) => {
-        throw toReasonError(named(error));
+        throw bounded(toReasonError(named(error)));
       });
       return {
         // Both may change while it is open: a device takes less than it said, or has another program.
@@ -284,12 +289,14 @@ export function defineDriver<D, S, A, R extends Request<A>, L extends Limits>(dr
           try {
             return session.read(request, readCtx).catch(failRead);
           } catch (error) {
-            return Promise.reject(toFailure(named(error)));
+            return Promise.reject(failureOf(error));
           }
         },
-        ...(session.prepare && { prepare: (points, prepareCtx: DriverContext) => guardEach(session.prepare?.(points, prepareCtx), named) }),
-        ...(session.discover && { discover: (discoverCtx: DriverContext) => guardEach(session.discover?.(discoverCtx), named) }),
-        ...(session.warnings && { warnings: () => orElse<readonly string[]>(() => session.warnings?.() ?? [], []) }),
+        ...(session.prepare && {
+          prepare: (points, prepareCtx: DriverContext) => guardEach(session.prepare?.(points, prepareCtx), failureOf, boundedBatch),
+        }),
+        ...(session.discover && { discover: (discoverCtx: DriverContext) => guardEach(session.discover?.(discoverCtx), failureOf) }),
+        ...(session.warnings && { warnings: () => orElse(() => boundedWarnings(session.warnings?.()), []) }),
         alive: () => orElse(() => session.alive(), false),
         async close() {
           const closed = new AbortController();
@@ -318,10 +325,23 @@ function orElse<T>(look: () => T, otherwise: T): T {
   }
 }
 
-async function* guardEach<T>(found: AsyncIterable<T> | undefined, named: (error: unknown) => unknown): AsyncGenerator<T> {
+/** What the driver keeps is not what is given: it may add to its own. */
+const boundedWarnings = (warnings: readonly string[] = []): readonly string[] =>
+  warnings.slice(0, MAX_WARNINGS).map((words) => clip(words));
+
+function boundedBatch<A>(batch: readonly Prepared<A>[]): readonly Prepared<A>[] {
+  const isLong = (one: Prepared<A>): boolean => "refusal" in one && bounded(one.refusal) !== one.refusal;
+  return batch.some(isLong) ? batch.map((one) => ("refusal" in one ? { ...one, refusal: bounded(one.refusal) } : one)) : batch;
+}
+
+async function* guardEach<T>(
+  found: AsyncIterable<T> | undefined,
+  failureOf: (error: unknown) => Error,
+  boundedOne: (one: T) => T = (one) => one,
+): AsyncGenerator<T> {
   try {
-    if (found) yield* found;
+    for await (const one of found ?? []) yield boundedOne(one);
   } catch (error) {
-    throw toFailure(named(error));
+    throw failureOf(error);
   }
 }

@@ -1,4 +1,5 @@
 import { type NodeId, type ReferenceDescription, resolveNodeId } from "node-opcua-client";
+import { clip } from "../../src/model/bounded-failure.ts";
 import type { Discovered, DriverContext } from "../driver.ts";
 import { encodeUri } from "./address.ts";
 import { Asking, type DiscoveryLimits, type DiscoverySession } from "./discover-ask.ts";
@@ -175,10 +176,6 @@ const textOf = (value: unknown): string => {
   const text: unknown = typeof value === "object" && value !== null && "text" in value ? value.text : undefined;
   return typeof text === "string" ? text : "";
 };
-
-/** Copied where it is cut: a part of a string keeps all of it in memory. */
-const clip = (text: string, max: number): string =>
-  text.length <= max ? text : Buffer.from(text.slice(0, max), "utf16le").toString("utf16le");
 
 /** As the driver's addresses are written. Pure. */
 export function addressOf(nodeId: NodeId | string, namespaces: readonly string[]): string {

@@ -1,3 +1,4 @@
+import { clip, MAX_WORDS } from "../model/bounded-failure.ts";
 import type { Layout } from "../model/layout.ts";
 import type { ReasonError } from "../model/reason.ts";
 import type { SourceReport } from "../model/report.ts";
@@ -28,8 +29,7 @@ export function* lookAt(
   failure: ReasonError | undefined,
   layout: Layout,
 ): Steps<Looked> {
-  const all = yield* fitSettledSteps(layout, yield* complete(spec, readings, failure), spec.auto);
-  return { all, ...(yield* count(all)) };
+  return yield* count(yield* fitSettledSteps(layout, yield* complete(spec, readings, failure), spec.auto));
 }
 
 /**
@@ -63,16 +63,24 @@ function completeOne(
   return scaling ? scale(reading, scaling, float32s.has(index)) : reading;
 }
 
-function* count(readings: Looked["all"]): Steps<Pick<Looked, "read" | "faulted">> {
+/** Of the bad ones, which are looked at here anyhow, the details have an end: status, log and sinks keep them. */
+function* count(readings: Looked["all"]): Steps<Looked> {
   let read = 0;
   let faulted = 0;
+  let bounded: (Reading | undefined)[] | undefined;
   for (let i = 0; i < readings.length; i++) {
     if (i > 0 && i % READINGS_AT_ONCE === 0) yield;
     const reading = readings[i];
-    if (reading?.quality === "bad") faulted++;
-    else if (reading) read++;
+    if (reading?.quality === "bad") {
+      faulted++;
+      const { fault, detail = "" } = reading;
+      if (detail.length > MAX_WORDS) {
+        bounded ??= [...readings];
+        bounded[i] = { quality: "bad", fault, detail: clip(detail) };
+      }
+    } else if (reading) read++;
   }
-  return { read, faulted };
+  return { all: bounded ?? readings, read, faulted };
 }
 
 /** The first of them, by name. Pure. */

@@ -1,3 +1,4 @@
+import { MAX_WORDS } from "../../model/bounded-failure.ts";
 import type { Condition } from "../../model/condition.ts";
 import { messageOf } from "../../model/failure.ts";
 import { type Fault, FaultError, PartialRefusal, type RefusalScope } from "../../model/fault.ts";
@@ -26,12 +27,10 @@ export type PackedError = { readonly message: string; readonly causes: readonly 
 );
 
 const MAX_CAUSES = 8;
-/** Words that a device chose have an end. */
-const MAX_CHARS = 8192;
 
 /** Total: never throws, whatever was thrown. */
 export function packError(error: unknown): PackedError {
-  const message = messageOf(error).slice(0, MAX_CHARS);
+  const message = messageOf(error).slice(0, MAX_WORDS);
   const causes = causesOf(error);
   if (error instanceof ReasonError) {
     const { reason, condition, retryAfterMs, sessionLost } = error;
@@ -54,7 +53,7 @@ export function packError(error: unknown): PackedError {
     kind: "other",
     message,
     causes,
-    name: error instanceof Error && typeof error.name === "string" ? error.name.slice(0, MAX_CHARS) : "Error",
+    name: error instanceof Error && typeof error.name === "string" ? error.name.slice(0, MAX_WORDS) : "Error",
     ...(typeof code === "string" && { code }),
     ...(typeof syscall === "string" && { syscall }),
     ...(typeof errno === "number" && { errno }),
@@ -128,7 +127,7 @@ export function unpackError(packed: PackedError): Error {
 function causesOf(error: unknown): readonly string[] {
   const texts: string[] = [];
   for (let at = field(error, "cause"); at !== undefined && texts.length < MAX_CAUSES; at = field(at, "cause"))
-    texts.push(messageOf(at).slice(0, MAX_CHARS));
+    texts.push(messageOf(at).slice(0, MAX_WORDS));
   return texts;
 }
 

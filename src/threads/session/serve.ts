@@ -44,7 +44,6 @@ type Asked<T extends ToSessionWorker["type"]> = Extract<ToSessionWorker, { type:
 const LINES_PER_SECOND = 100;
 const LOOK_EVERY_MS = 250;
 const STOP_WITHIN_MS = 2000;
-const MAX_WARNINGS = 20;
 /** A stream that nobody wants more of ends by itself within this. */
 const LEAVE_WITHIN_MS = 2000;
 /** Between two reports of how far a call has come. */
@@ -175,7 +174,7 @@ class SessionServer {
         return;
       }
       const { limits, epoch } = session;
-      const warnings = warningsOf(session);
+      const warnings = session.warnings?.() ?? [];
       this.#sessions.set(call, { session, requests: new Map(), alive: true, warnings, epoch, limits });
       this.#watch ??= setInterval(() => this.#look(), LOOK_EVERY_MS);
       const can = { prepares: session.prepare !== undefined, discovers: session.discover !== undefined };
@@ -317,7 +316,7 @@ class SessionServer {
   #look(): void {
     for (const [id, open] of this.#sessions) {
       this.#lookAt(id);
-      const warnings = warningsOf(open.session);
+      const warnings = open.session.warnings?.() ?? [];
       if (warnings.length !== open.warnings.length || warnings.some((words, i) => words !== open.warnings[i])) {
         open.warnings = warnings;
         this.#post({ type: "warnings", session: id, warnings });
@@ -329,18 +328,22 @@ class SessionServer {
     }
   }
 
-  /** Posts an epoch and limits that have changed. */
+  /** Posts an epoch and limits that have changed. Never throws: a driver's mistake in them ends neither the call nor this thread. */
   #lookAt(id: number): void {
     const open = this.#sessions.get(id);
     if (!open) return;
-    const { epoch, limits } = open.session;
-    if (epoch !== open.epoch) {
-      open.epoch = epoch;
-      this.#post({ type: "epoch", session: id, epoch });
-    }
-    if (limits !== open.limits) {
-      open.limits = limits;
-      this.#post({ type: "limits", session: id, limits });
+    try {
+      const { epoch, limits } = open.session;
+      if (epoch !== open.epoch) {
+        open.epoch = epoch;
+        this.#post({ type: "epoch", session: id, epoch });
+      }
+      if (limits !== open.limits) {
+        open.limits = limits;
+        this.#post({ type: "limits", session: id, limits });
+      }
+    } catch (error) {
+      this.#logOf({ session: id }).debug({ err: error }, "the epoch or the limits of the session cannot be had");
     }
   }
 
@@ -355,6 +358,3 @@ class SessionServer {
     this.#options.onStopped?.();
   }
 }
-
-/** A copy: the session goes on with its own. */
-const warningsOf = (session: AnySession): readonly string[] => (session.warnings?.() ?? []).slice(0, MAX_WARNINGS);

@@ -227,6 +227,8 @@ describe("reading in the session worker", () => {
     expect(session.limits).toBe(limits);
     await expect(session.read(asking("too many"), context())).rejects.toMatchObject({ scope: "busy" });
     expect(session.limits).toEqual({ ...granted, maxPoints: 30 });
+    expect(await session.read(asking("limits cannot cross"), context())).toHaveLength(1);
+    expect(session.limits).toEqual({ ...granted, maxPoints: 30 });
     const later = await open("takes less later");
     await expect.poll(() => later.limits.maxPoints, MARGIN).toBe(10);
   });

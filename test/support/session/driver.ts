@@ -193,6 +193,9 @@ export default defineDriver<Details, object, string, Request<string>, Limits>({
           case "fewer at once":
             limits = { ...limits, maxPoints: 20 };
             break;
+          case "limits cannot cross":
+            limits = { ...limits, helper: () => 1 } as Limits;
+            break;
           case "too many":
             limits = { ...limits, maxPoints: 30 };
             throw new FaultError("device_error", "too many at once", { scope: "busy" });
