@@ -134,6 +134,21 @@ describe("a request", () => {
     await expect.poll(() => plc.dropped()).toEqual({ late: 0, duplicates: 2, strangers: 4 });
   });
 
+  it("knows a duplicate by the ids that were answered last, and keeps no more of them", async () => {
+    const socket = Promise.withResolvers<(bytes: Buffer) => void>();
+    const { port } = await device((datagram, _from, reply) => {
+      reply(datagram);
+      socket.resolve(reply);
+    });
+    const idOf = (datagram: Buffer): number | undefined => (datagram.length === 3 ? datagram.readUInt16BE(0) : undefined);
+    const plc = await connect(port, { ids: new IdPool(16, 60_000), idOf, fence: () => true });
+    const frame = (id: number): Buffer => Buffer.of(id >> 8, id & 0xff, 7);
+    for (let i = 0; i < 300; i++) expect(await plc.request(context(), asking(7, { frame }))).toBe(7);
+    const again = await socket.promise;
+    for (const id of [300, 45, 1]) again(frame(id));
+    await expect.poll(() => plc.dropped()).toEqual({ late: 0, duplicates: 2, strangers: 1 });
+  });
+
   it("hears nobody but its device", async () => {
     const stranger = dgram.createSocket("udp4");
     open.push({ close: () => new Promise<void>((done) => stranger.close(done)) });

@@ -1,5 +1,6 @@
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { describe, expect, it } from "vitest";
+import * as z from "zod";
 import type { AnyDriver } from "../../drivers/driver.ts";
 import modbus from "../../drivers/modbus_tcp/driver.ts";
 import { plant, running, source, variable } from "../../test/support/agent.ts";
@@ -156,5 +157,73 @@ describe("the agent, with drivers of other kinds,", () => {
     await expect.poll(() => of("machine-1").length, { timeout: 8000 }).toBe(2);
     const [first, second] = of("machine-1").map(({ readout }) => readout.time);
     expect((second ?? 0) - (first ?? 0)).toBeGreaterThanOrEqual(1190);
+  });
+
+  it("asks for no more than the source's own settings let it, of what the device grants", async () => {
+    const sizes = new Map<number, Set<number>>();
+    const modest: AnyDriver = {
+      ...modbus,
+      settings: z.strictObject({ most: z.int() }),
+      parseAddress: (text) => ({ address: text, type: { scalar: "uint16" } }),
+      limits: (granted, settings) => ({ ...granted, maxPoints: (settings as { most: number }).most }),
+      plan: (points, { maxPoints }) =>
+        Array.from({ length: Math.ceil(points.length / maxPoints) }, (_, i) => ({
+          points: points.slice(i * maxPoints, (i + 1) * maxPoints),
+        })),
+      async connect({ settings }) {
+        const { most } = settings as { most: number };
+        return {
+          limits: { maxPoints: 100, maxBytes: 1000, inFlight: 1 },
+          async read({ points }) {
+            sizes.set(most, (sizes.get(most) ?? new Set()).add(points.length));
+            return points.map(() => ({ quality: "good", value: 1 }));
+          },
+          alive: () => true,
+          close: async () => {},
+        };
+      },
+    };
+    const { agent, of } = running({ drivers: { modbus_tcp: { driver: async () => ({ default: modest }) } } });
+    const variables = (n: number) => Array.from({ length: 12 }, (_, i) => variable(n, i, `a${i}`));
+    await agent.apply([
+      source(1, 1, { variables: variables(1), local: { most: 3 } }),
+      source(2, 2, { variables: variables(2), local: { most: 6 } }),
+    ]);
+    await expect.poll(() => Math.min(of("machine-1").length, of("machine-2").length)).toBeGreaterThan(1);
+    expect(sizes).toEqual(
+      new Map([
+        [3, new Set([3])],
+        [6, new Set([6])],
+      ]),
+    );
+  });
+
+  it("gives drivers of two types that read one device each a memory of its own", async () => {
+    const found = new Map<string, unknown[]>([
+      ["one", []],
+      ["two", []],
+    ]);
+    const remembering = (type: string): AnyDriver => ({
+      ...modbus,
+      keepsConnection: () => false,
+      plan: (points) => [{ points }],
+      async connect(_, { device }) {
+        found.get(type)?.push(device?.get("last"));
+        device?.set("last", type);
+        return {
+          limits: { maxPoints: 10, maxBytes: 1000, inFlight: 1 },
+          read: async ({ points }) => points.map(() => ({ quality: "good", value: 1 })),
+          alive: () => true,
+          close: async () => {},
+        };
+      },
+    });
+    const entry = (type: string) => ({ driver: async () => ({ default: remembering(type) }) });
+    const { agent } = running({ drivers: { one: entry("one"), two: entry("two") } });
+    const of = (n: number, type: string) => ({ ...source(n, 1), record: { ...source(n, 1).record, type } });
+    await agent.apply([of(1, "one"), of(2, "two")]);
+    const counts = () => [...found.values()].map(({ length }) => length);
+    await expect.poll(() => Math.min(...counts()), { timeout: 8000 }).toBeGreaterThan(3);
+    for (const [type, values] of found) expect(values.slice(0, 4)).toEqual([undefined, type, type, type]);
   });
 });

@@ -169,3 +169,19 @@ it("takes nothing for points that are not the source's: each of its own is looke
   expect(preparation.progress).toEqual({ done: 1, total: 3 });
   expect(preparation.isDue(session)).toBe(true);
 });
+
+it("leaves the rest to later readouts after three runs in a row without an answer, and goes on with what is known", async () => {
+  let nowMs = 0;
+  const many = Array.from({ length: 60 }, (_, index): Point => ({ index, address: `p${index}`, type: { scalar: "auto" } }));
+  const mute = new Set(many.slice(6).map(({ address }) => String(address)));
+  const { session, asked } = muteDevice(mute, 6, false);
+  const preparation = new Preparation(many, () => nowMs);
+  expect(await preparation.run(session(), ctx)).toBe(true);
+  expect(preparation.ready).toHaveLength(6);
+  // One page with an answer, and three without.
+  expect(asked()).toBe(4);
+  mute.clear();
+  nowMs += 60_000;
+  await preparation.run(session(), ctx);
+  expect(preparation.ready).toHaveLength(60);
+});

@@ -4,6 +4,7 @@ import { silentLog } from "../model/context.ts";
 import { FaultError } from "../model/fault.ts";
 import { ReasonError } from "../model/reason.ts";
 import { LearnedGroups } from "./learned-groups.ts";
+import { Preparation } from "./preparation.ts";
 import { readOnce } from "./read.ts";
 
 const ctx: DriverContext = {
@@ -125,4 +126,36 @@ describe("a driver that gives fewer readings than it was asked for", () => {
       [0, 1].map((i) => given[i] ?? expect.objectContaining({ quality: "bad", detail: expect.stringMatching(/gave no reading/) })),
     );
   });
+});
+
+it("looks addresses up once more in a readout of a device that tells of another program at every read", async () => {
+  let [reads, looks] = [0, 0];
+  const session: AnySession = {
+    ...sessionOf(),
+    async *prepare(wanted) {
+      looks++;
+      yield wanted.map((point) => ({ point, address: `found ${looks}`, type: point.type }));
+    },
+    async read() {
+      reads++;
+      // Where nothing else ends it.
+      if (reads > 50) return [{ quality: "good", value: 7 }];
+      throw new FaultError("stale", "another program", { scope: "program" });
+    },
+  };
+  const learned = new LearnedGroups(points);
+  const preparation = new Preparation(points);
+  const prepare = async () => {
+    const hasLooked = await preparation.run(session, ctx);
+    learned.use(preparation.ready);
+    return hasLooked;
+  };
+  const deps = { driver, connect: async () => session, prepare, unprepared: () => preparation.forget() };
+  const { readings, failure } = await readOnce(deps, learned, undefined, ctx);
+  expect({ reads, looks }).toEqual({ reads: 2, looks: 2 });
+  expect(readings).toEqual([{ quality: "bad", fault: "stale", detail: "another program" }]);
+  expect(failure).toBeUndefined();
+  // The next readout may look once more.
+  await readOnce(deps, learned, session, ctx);
+  expect({ reads, looks }).toEqual({ reads: 4, looks: 3 });
 });

@@ -74,6 +74,17 @@ describe("readOnce", () => {
     expect(await requestsOf(cells)).toBeLessThanOrEqual(2);
   });
 
+  it("knows every refused item of a request at once: none is asked whole again to be found", async () => {
+    const firsts = [0, 100, 200, 300];
+    const runs = firsts.map((first) => range(8, first));
+    const cells = new Cells(runs.flat(), { perRequest: 8, hasItems: true });
+    for (const cell of [3, 104, 305]) cells.faults.set(cell, "missing");
+    expect(goodOf(await cells.tick())).toBe(29);
+    const [whole, ...searched] = cells.asked;
+    expect(whole).toEqual(runs.flat());
+    for (const run of runs) expect(searched.filter((asked) => run.every((cell) => asked.includes(cell)))).toEqual([]);
+  });
+
   it("takes a refusal of everything for what it is: one request, its words for all, and all at once when it ends", async () => {
     const cells = new Cells(range(50));
     expect(goodOf(await cells.tick())).toBe(50);

@@ -119,4 +119,28 @@ describe("specOf", () => {
     expect(matrix.layout.variables[0]?.type).toEqual({ scalar: "float64", count: 6, dimensions: [2, 3] });
     expect(spec.refused.get(1)).toMatchObject({ fault: "type_mismatch" });
   });
+
+  it("has endpoint and keepsConnection of the driver see the source's own settings", async () => {
+    const tunnelled = defineDriver({
+      ...driver,
+      details: z.object({ host: z.string(), port: z.int() }),
+      settings: z.strictObject({ unit: z.int().default(1), gateway_port: z.int().default(0), keep: z.boolean().default(true) }),
+      endpoint: ({ host, port }, { gateway_port }) => ({ host, port: gateway_port || port, transport: gateway_port ? "udp" : "tcp" }),
+      keepsConnection: ({ port }, { keep }) => keep && port === 1,
+      plan: () => [],
+      parseAddress: () => ({ address: 1, type: { scalar: "bool" } }),
+      connect: () => Promise.reject(new Error("never connected here")),
+    });
+    const of = async (local: Readonly<Record<string, unknown>>) => {
+      const result = await specFor(input({}, { local }), tunnelled);
+      if (!("spec" in result)) throw new Error(result.problem.detail);
+      const { endpoint, keepsConnection } = result.spec;
+      return { endpoint, keepsConnection };
+    };
+    expect(await of({})).toEqual({ endpoint: { host: "10.0.0.5", port: 1, transport: "tcp" }, keepsConnection: true });
+    expect(await of({ gateway_port: 7, keep: false })).toEqual({
+      endpoint: { host: "10.0.0.5", port: 7, transport: "udp" },
+      keepsConnection: false,
+    });
+  });
 });
