@@ -18,6 +18,8 @@ export interface RunOptions {
   /** What a person types: stdin is a terminal. */
   readonly typed?: string;
   readonly signal?: AbortSignal;
+  /** Somebody watches what is written to stderr: it is a terminal. */
+  readonly isWatched?: boolean;
   /** Gets everything that is written, as it is. */
   readonly onOut?: (text: string) => void;
 }
@@ -45,15 +47,15 @@ export async function runCommandWith({ typed, stdin, ...options }: RunOptions, .
   return { code, out: out.join(""), err: err.join("") };
 }
 
-export interface IoOptions extends Pick<RunOptions, "env" | "signal" | "onOut"> {
+export interface IoOptions extends Pick<RunOptions, "env" | "signal" | "onOut" | "isWatched"> {
   readonly keyboard?: CommandIo["stdin"];
   readonly onErr?: (text: string) => void;
 }
 
 /** What a verb gets of a process, without one. */
-export const commandIo = ({ env = {}, signal, onOut, onErr, keyboard }: IoOptions): CommandIo => ({
+export const commandIo = ({ env = {}, signal, isWatched, onOut, onErr, keyboard }: IoOptions): CommandIo => ({
   stdout: new PlainOutput({ write: (text) => onOut?.(textOf(text)), room: () => Promise.resolve() }),
-  stderr: new PlainOutput({ write: (text) => onErr?.(textOf(text)), room: () => Promise.resolve() }),
+  stderr: new PlainOutput({ write: (text) => onErr?.(textOf(text)), room: () => Promise.resolve(), isTTY: isWatched }),
   stdin: keyboard ?? new PassThrough(),
   env,
   pid: 1,

@@ -10,6 +10,7 @@ import {
   startOpcuaSimulator,
   USERS,
 } from "../../../drivers/opcua/simulator.ts";
+import { startSimulator } from "../../../drivers/vendor_a/simulator.ts";
 import { COLLECTOR, startTestServer, temporaryFolder } from "../../api/server/testing.ts";
 import { EXIT } from "../io.ts";
 import { type Ran, type RunOptions, runCommandWith, settingsFile } from "../testing.ts";
@@ -49,6 +50,17 @@ const lines = (text: string): Record<string, unknown>[] =>
 const id = (text: string): string => `nsu=${PLANT_NAMESPACE};s=${text}`;
 
 describe("browse TYPE key=value…", () => {
+  it("says on a terminal how far the device has been looked at, and elsewhere nothing", async () => {
+    const simulator = await startSimulator();
+    open.push(simulator.close);
+    simulator.device.answerDelayMs = 150;
+    const words = ["browse", "vendor_a", "host=127.0.0.1", `port=${simulator.port}`];
+    const { code, err } = await here().runWith({ isWatched: true }, ...words);
+    expect([code, err]).toEqual([EXIT.good, expect.stringMatching(/\r\d+ nodes, \d levels, \d+ looked at … /)]);
+    simulator.device.answerDelayMs = 0;
+    expect((await here().run(...words)).err).toMatch(/^\d+ variables and \d+ others\n$/);
+  });
+
   it("shows a device that no configuration knows, as a table", async () => {
     const simulator = await simulate();
     const { code, out, err } = await here().run("browse", "opcua", `endpoint_url=${simulator.endpointUrl}`);

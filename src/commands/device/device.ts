@@ -89,7 +89,8 @@ export function contextOf(
   more: { readonly signal: AbortSignal; readonly log: Log; readonly permit: Permit | undefined; readonly pki: Pki | undefined },
 ): DriverContext {
   const { signal, log, permit, pki } = more;
-  const resolved = permittedResolve({ resolve: lookUpName }, permit, driver.endpoint(details, settings).port);
+  const lookUp = { resolve: ({ host }: { readonly host: string }, during: AbortSignal) => lookUpName(host, during) };
+  const resolved = permittedResolve(lookUp, permit, driver.endpoint(details, settings).port);
   return { signal, log, timeouts, resolve: resolved, ...(pki && { pki }) };
 }
 

@@ -4,11 +4,11 @@ import { toReasonError } from "../../model/failure.ts";
 import { toJson } from "../../model/json.ts";
 import { ReasonError } from "../../model/reason.ts";
 import { type CommandIo, UsageError } from "../io.ts";
+import { progressOn } from "./browse-progress.ts";
 import type { Target } from "./browse-target.ts";
 import { browseObject } from "./browse-words.ts";
 import { untilAborted } from "./until-aborted.ts";
 
-const PROGRESS_MS = 250;
 /** What a table or a CSV is made of is kept: so much text, of half a million variables and more. */
 const MAX_CHARACTERS = 64 * 1024 * 1024;
 /** What an entry takes beside its texts, in characters. */
@@ -43,12 +43,13 @@ export async function discoverAll(
   target: Pick<Target, "driver" | "details" | "settings" | "secrets">,
   how: How,
   { json }: { readonly json?: boolean },
-  ctx: DriverContext,
+  given: DriverContext,
   io: CommandIo,
 ): Promise<Outcome> {
   const { driver, details, settings, secrets } = target;
   const found: Discovered[] = [];
-  const progress = progressOn(io);
+  const progress = progressOn(io.stderr);
+  const ctx: DriverContext = { ...given, progress: progress.looked };
   let [seen, count, readable, kept] = [0, 0, 0, 0];
   let isFull = false;
   const late = () =>
@@ -89,20 +90,3 @@ export async function discoverAll(
 /** What keeping it takes. Pure. */
 const charactersOf = ({ address, name, path = [], unit = "", comment = "" }: Discovered): number =>
   path.reduce((sum, part) => sum + part.length, ENTRY_CHARACTERS + address.length + name.length + unit.length + comment.length);
-
-/** A line that counts, on a terminal. */
-function progressOn(io: CommandIo): { tell(seen: number, depth: number): void; end(): void } {
-  let last = performance.now();
-  let shown = false;
-  return {
-    tell(seen, depth) {
-      if (!io.stderr.isTTY || performance.now() - last < PROGRESS_MS) return;
-      last = performance.now();
-      shown = true;
-      io.stderr.verbatim(`\r${seen} nodes, ${depth + 1} levels … `);
-    },
-    end() {
-      if (shown) io.stderr.verbatim("\r\x1b[K");
-    },
-  };
-}
