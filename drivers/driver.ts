@@ -53,10 +53,13 @@ export interface Timeouts {
   /** One request to its answer. */ readonly answerMs: number;
 }
 
-/** Promises of the agent: one deadline per readout in `signal`; no call overlaps another on one session beyond `limits.inFlight`. */
+/**
+ * Promises of the agent: one deadline per readout in `signal`; no call overlaps another on one session beyond `limits.inFlight`. `tap`,
+ * `listenRefusal` and `loggingIn` are not passed on to the session worker.
+ */
 export interface DriverContext extends Pick<Context, "signal" | "log" | "pki" | "listenRefusal"> {
   readonly timeouts: Timeouts;
-  /** Absent: nobody looks at the frames. Not passed on to the session worker. */
+  /** Absent: nobody looks at the frames. */
   readonly tap?: Tap;
   /** Takes what passes over the connections that are opened, as their sockets give and take it. Absent: nobody keeps it. */
   readonly wire?: Wire;
@@ -76,8 +79,9 @@ export interface DriverContext extends Pick<Context, "signal" | "log" | "pki" | 
 }
 
 /**
- * What a driver keeps of one device over sessions: learned limits, resolved symbols. Kept by the agent while it runs, for a bounded
- * number of devices and of keys each; what was not used for longest goes first. Values are plain data that nobody changes.
+ * What a driver keeps of one device over sessions: learned limits, resolved symbols. Kept by the agent while it runs, and of sessions in
+ * the session worker until that ends, for 1000 devices and 64 keys each; what was not used for longest goes first. Values are plain data
+ * that nobody changes.
  */
 export interface DeviceMemory {
   get(key: string): unknown;
@@ -258,7 +262,7 @@ const MAX_WARNINGS = 20;
  * Checks the driver's types against each other, then forgets them.
  * Also the boundary at which errors get their reason: past it, everything thrown by connect is a ReasonError, everything thrown by read a
  * ReasonError or a FaultError; alive and warnings never throw, and close neither throws nor takes more than ten seconds. What is said of a
- * failure, a refusal or a warning ends after MAX_WORDS, and of warnings there are the first MAX_WARNINGS.
+ * failure, a refusal or a warning ends after 8192 characters, and there are 20 warnings at most.
  */
 export function defineDriver<D, S, A, R extends Request<A>, L extends Limits>(driver: Driver<D, S, A, R, L>): AnyDriver {
   const named = (error: unknown): unknown => {
