@@ -152,6 +152,7 @@ export class Asking {
     try {
       const answer = await session.read(request, bounded);
       this.#share.answered(this.#now() - began);
+      this.#learned.notBusy(request);
       this.#noteAnswer();
       this.#good++;
       this.#take(request, answer, LEFT_OUT);
@@ -190,9 +191,14 @@ export class Asking {
         return { type: "failed", kind: "lost", reading, points: request.points, costMs };
       case "busy":
         this.#isDefinite = false;
+        // Busy again and again with this alone, it is not what it says.
+        if (this.#learned.isAlwaysBusy(request) && (this.#good > 0 || this.#learned.hadGood))
+          return { type: "failed", kind: "refused", reading, points: request.points, costMs };
         this.give(request.points, reading);
         return { type: "busy" };
       case "everything":
+        // Others were answered with values in this readout: it is about what was asked.
+        if (this.#good > 0) return { type: "failed", kind: "refused", reading, points: request.points, costMs };
         this.#learned.shut = reading;
         return { type: "everything" };
       case "program":

@@ -71,6 +71,8 @@ export interface Group {
   triedIn: number;
 }
 
+/** A device that is busy so often in a row with one request is searched for what it is busy with, where others are answered. */
+const ALWAYS_BUSY = 4;
 /** So many points are planned in a millisecond or two. */
 const PLANNED_AT_ONCE = 1000;
 
@@ -108,6 +110,8 @@ export class LearnedGroups {
   unanswered = 0;
   /** Whether anything was ever answered. */
   isHeard = false;
+  /** Whether anything was answered with values in the last readout. */
+  hadGood = false;
   /** Parts that have answered. */
   readonly heard = new Set<string>();
   /** The answers after which the device has closed each connection; undefined: it does not. */
@@ -126,6 +130,8 @@ export class LearnedGroups {
   /** As the driver plans all points, and what that depends on: it outlives what is learned. */
   #fresh: Fresh | undefined;
   #rotation = 0;
+  /** How often in a row the device was busy with what holds the point. */
+  readonly #busy = new Map<Point, number>();
 
   /** `width`: of the layout; absent: as wide as the points need. */
   constructor(points: readonly Point[], width = widthOf(points)) {
@@ -137,6 +143,7 @@ export class LearnedGroups {
   use(points: readonly Point[]): void {
     if (points === this.points) return;
     this.points = points;
+    this.#busy.clear();
     if (this.closed.size > 0 || this.cuts.size > 0) {
       const known = new Set(points);
       for (const point of this.closed.keys()) if (!known.has(point)) this.closed.delete(point);
@@ -153,11 +160,28 @@ export class LearnedGroups {
     this.silent.clear();
     this.heard.clear();
     this.bridgesTriedMs.clear();
+    this.#busy.clear();
     this.shut = undefined;
     this.answersPerConnection = undefined;
     this.vainProbes = 0;
     this.#limits = undefined;
     this.groups = [];
+  }
+
+  /** The device is busy with this request; whether it has been for so many times in a row with all that it holds. */
+  isAlwaysBusy({ points }: Request): boolean {
+    let least = Number.POSITIVE_INFINITY;
+    for (const point of points) {
+      const times = (this.#busy.get(point) ?? 0) + 1;
+      this.#busy.set(point, times);
+      least = Math.min(least, times);
+    }
+    return least > ALWAYS_BUSY;
+  }
+
+  /** It was answered. */
+  notBusy({ points }: Request): void {
+    if (this.#busy.size > 0) for (const point of points) this.#busy.delete(point);
   }
 
   /** Plans all points afresh by slices, if `plan` would have to and it may take long; undefined: nothing has to be waited for. */

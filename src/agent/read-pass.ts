@@ -156,6 +156,7 @@ export class ReadPass implements PassView {
     const { readings, answered, firstFailure, restMs } = this.#asking;
     const isUnanswered = answered === 0 && (failure ?? firstFailure) !== undefined;
     learned.unanswered = isUnanswered ? learned.unanswered + 1 : 0;
+    learned.hadGood = this.#asking.good > 0;
     if (isUnanswered || failure) this.#share.failed();
     const left = this.#main.slice(this.#at).filter(({ request }) => !this.isRead(request));
     // What a device that refuses everything was not asked for did not lack time.

@@ -123,6 +123,36 @@ describe("readOnce", () => {
     expect(goodOf(await cells.tick())).toBe(20);
     expect(cells.asked).toHaveLength(4);
   });
+
+  it.each([
+    ["is busy with one address alone, for ever", "busy", 0, 5],
+    ["is busy with one address alone, the last one, for ever", "busy", 39, 5],
+    ["refuses one request with words that are about everything", "forbidden", 0, 2],
+    ["refuses one request with words that are about everything, the last one", "forbidden", 39, 2],
+  ] as const)("reads all others of a device that %s", async (_, fault, at, within) => {
+    const cells = new Cells(range(40), { intervalMs: 60_000 });
+    await ticks(cells, 2);
+    const fresh = await requestsOf(cells);
+    cells.faults.set(at, fault);
+    for (let n = 0; n < within; n++) expect(await requestsOf(cells)).toBeLessThanOrEqual(fresh + MAX_EXTRAS);
+    for (let n = 0; n < 5; n++) expect(goodOf(await cells.tick())).toBe(39);
+    expect(await requestsOf(cells)).toBeLessThanOrEqual(fresh + 3);
+    cells.faults.clear();
+    await ticks(cells, 2);
+    expect(goodOf(await cells.tick())).toBe(40);
+    expect(await requestsOf(cells)).toBe(fresh);
+  });
+
+  it("waits for a device that is busy with everything", async () => {
+    const cells = new Cells(range(40), { intervalMs: 60_000 });
+    await ticks(cells, 2);
+    const fresh = await requestsOf(cells);
+    for (const at of range(40)) cells.faults.set(at, "busy");
+    for (let n = 0; n < 10; n++) expect(await requestsOf(cells)).toBe(fresh);
+    cells.faults.clear();
+    expect(goodOf(await cells.tick())).toBe(40);
+    expect(await requestsOf(cells)).toBe(fresh);
+  });
 });
 
 describe("a spell of refusals", () => {
