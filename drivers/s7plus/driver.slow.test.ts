@@ -334,6 +334,28 @@ describe("logging in", () => {
     expect(await read(await open(plc, { password: PASSWORD }), ["Types.int"])).toEqual([-7]);
   });
 
+  it("names rights that are taken away while every variable is denied, and heals with a new session", async () => {
+    const plc = await locked(() => {});
+    const session = await open(plc, { password: PASSWORD });
+    const { ready } = await prepare(session, ["Types.int"]);
+    plc.setLevel(4);
+    expect(await refusalOf(readReady(session, ready))).toMatch(/^AUTHENTICATION: .*rights away \(protection level 4/);
+    expect(await read(await open(plc, { password: PASSWORD }), ["Types.int"])).toEqual([-7]);
+  });
+
+  it("takes a request of denied variables alone for no missing log-in, and asks for the level once", async () => {
+    const plc = await simulated();
+    const session = await open(plc);
+    const { ready } = await prepare(session, ["Types.int"]);
+    plc.refuse = () => -100;
+    const before = plc.requests.getVarSubStreamed ?? 0;
+    expect(String(await readReady(session, ready))).toMatch(/^access_denied: Types\.int .*return value -100/);
+    await readReady(session, ready);
+    expect((plc.requests.getVarSubStreamed ?? 0) - before).toBe(1);
+    plc.refuse = undefined;
+    expect(await readReady(session, ready)).toEqual([-7]);
+  });
+
   it("sends no password to a CPU that asks for none", async () => {
     const plc = await simulated();
     await open(plc, { password: PASSWORD });

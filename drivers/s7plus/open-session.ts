@@ -13,8 +13,10 @@ import { codeOf, isError, returnWords, s7plusError, sessionRefusal } from "./ret
 const DEFAULT_ITEMS = 20;
 /** More than fit in a request. */
 const MOST_ITEMS = 1000;
-/** Protection levels: nothing is to be had without a log-in; all is. */
-const [NO_ACCESS, FULL_ACCESS] = [4, 1];
+/** Protection level: nothing is to be had without a log-in. */
+export const NO_ACCESS = 4;
+/** All is. */
+const FULL_ACCESS = 1;
 /** What TLS exports for the log-in. */
 const EXPORT = { bytes: 32, label: "EXPERIMENTAL_OMS" } as const;
 
@@ -41,6 +43,25 @@ export interface OpenedSession {
  */
 export function openSession(link: PlusLink, socket: TLSSocket, credentials: Credentials, ctx: DriverContext): Promise<OpenedSession> {
   return new Opening(link, socket, credentials, ctx).run();
+}
+
+/** The protection level that holds for the session now; undefined: the CPU does not say. Throws ReasonError: the session is lost. */
+export function readLevel(link: PlusLink, session: number, ctx: DriverContext): Promise<number | undefined> {
+  const draft = getAttribute(session, ATTRIBUTE.protectionLevel);
+  return ask(link, ctx, "its protection level", draft, (cursor) => numberOf(parseAttribute(cursor, [0, WIRE.udint]))).catch(unlessRefused);
+}
+
+/** Throws ReasonError: the CPU refuses it. */
+function ask<T>(link: PlusLink, ctx: DriverContext, what: string, draft: Draft, parse: (cursor: Parameters<Take<T>>[1]) => T): Promise<T> {
+  return link.ask(
+    ctx,
+    () => what,
+    draft,
+    (value, cursor) => {
+      if (isError(value)) throw sessionRefusal(value, what);
+      return parse(cursor);
+    },
+  );
 }
 
 class Opening {
@@ -72,15 +93,7 @@ class Opening {
 
   /** Throws ReasonError: the CPU refuses it. */
   #ask<T>(what: string, draft: Draft, parse: (cursor: Parameters<Take<T>>[1]) => T): Promise<T> {
-    return this.#link.ask(
-      this.#ctx,
-      () => what,
-      draft,
-      (value, cursor) => {
-        if (isError(value)) throw sessionRefusal(value, what);
-        return parse(cursor);
-      },
-    );
+    return ask(this.#link, this.#ctx, what, draft, parse);
   }
 
   /** A CPU that does not say takes few. */
@@ -92,14 +105,8 @@ class Opening {
     return limit !== undefined && limit >= 1 ? Math.min(limit, MOST_ITEMS) : DEFAULT_ITEMS;
   }
 
-  /** Undefined: the CPU does not say. */
-  #readLevel(session: number): Promise<number | undefined> {
-    const draft = getAttribute(session, ATTRIBUTE.protectionLevel);
-    return this.#ask("its protection level", draft, (cursor) => numberOf(parseAttribute(cursor, [0, WIRE.udint]))).catch(unlessRefused);
-  }
-
   async #logIn(session: number, device: string | undefined): Promise<void> {
-    const level = await this.#readLevel(session);
+    const level = await readLevel(this.#link, session, this.#ctx);
     if (level !== undefined && level <= FULL_ACCESS) return;
     const { password, isConfigured } = this.#credentials;
     if (password === undefined) {
@@ -111,7 +118,7 @@ class Opening {
       return;
     }
     await this.#answerChallenge(session, device, password);
-    const reached = await this.#readLevel(session);
+    const reached = await readLevel(this.#link, session, this.#ctx);
     if (reached === NO_ACCESS)
       throw s7plusError(
         "AUTHENTICATION",

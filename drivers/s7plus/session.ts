@@ -7,7 +7,7 @@ import type { PlusAddress } from "./address.ts";
 import { Malformed } from "./cursor.ts";
 import { discover } from "./discover.ts";
 import { PlusLink } from "./link.ts";
-import { type OpenedSession, openSession } from "./open-session.ts";
+import { NO_ACCESS, type OpenedSession, openSession, readLevel } from "./open-session.ts";
 import { describePoint, describeRead, type PlusLimits, type PlusRead, plan } from "./plan.ts";
 import { Program } from "./program.ts";
 import { type ReadResult, readingsOf } from "./readings.ts";
@@ -20,6 +20,8 @@ import { startTls } from "./start-tls.ts";
 const MAX_POINTS = 1000;
 /** Values of one answer, which comes in as many fragments as it takes. */
 const MAX_ANSWER_BYTES = 60_000;
+/** Where all of a request is denied, the CPU is not asked more often than this whether the session has any rights. */
+const RIGHTS_AGAIN_MS = 10_000;
 /** A variable that is not where it was, and not after a new look-up either, is no reason to look again before this. */
 const HOPELESS_FOR_MS = 600_000;
 /** A CPU that was short of memory for a while is asked for everything again after this. */
@@ -46,8 +48,8 @@ export class S7plusSession implements Session<PlusAddress, PlusRead, PlusLimits>
   #answered = new WeakSet<PlusRead>();
   readonly #hopeless = new Set<string>();
   #hopelessSinceMs = 0;
-  /** A variable was read: the rights of this session are enough for some. */
-  #hasRead = false;
+  /** When the CPU last said which rights this session has, monotonic ms; undefined: it was not asked since the session began. */
+  #rightsAskedMs: number | undefined;
 
   private constructor(link: PlusLink, opened: OpenedSession, settings: S7plusSettings, ctx: DriverContext) {
     this.#link = link;
@@ -164,6 +166,7 @@ export class S7plusSession implements Session<PlusAddress, PlusRead, PlusLimits>
           return this.#judged(
             request,
             readable(request, () => readingsOf(request, cursor)),
+            ctx,
           );
         if (isTooLarge(value) && points.length > 1) return this.#readSmaller(request, ctx);
         throw requestRefusal(value, describeRead(request));
@@ -200,17 +203,29 @@ export class S7plusSession implements Session<PlusAddress, PlusRead, PlusLimits>
     return points.map(({ index }) => byIndex.get(index) ?? NOT_LOOKED_UP);
   }
 
-  /** Throws FaultError of the scope `program`: all has to be looked up again; ReasonError: nothing is permitted. */
-  #judged(request: PlusRead, { readings, moved, denied }: ReadResult): readonly Reading[] {
-    if (denied === request.points.length && !this.#hasRead)
-      throw s7plusError(
-        "AUTHENTICATION",
-        `the PLC denies access to all variables of ${describeRead(request)} (return value -100): log in with more rights, or make them accessible from HMI`,
-      );
-    this.#hasRead ||= denied < request.points.length;
+  /** Throws FaultError of the scope `program`: all has to be looked up again. */
+  #judged(
+    request: PlusRead,
+    { readings, moved, denied }: ReadResult,
+    ctx: DriverContext,
+  ): readonly Reading[] | Promise<readonly Reading[]> {
     this.#acquit(request, moved);
     if (moved.length > 0) this.#lookAgain(request, moved);
-    return readings;
+    const isDoubtful = denied === request.points.length && performance.now() - (this.#rightsAskedMs ?? -RIGHTS_AGAIN_MS) >= RIGHTS_AGAIN_MS;
+    return isDoubtful ? this.#unlessWithoutRights(readings, ctx) : readings;
+  }
+
+  /**
+   * A denied variable says nothing of the others: the CPU is asked whether the session has any rights. Throws ReasonError: it has none, and
+   * may have some after another log-in. Once the answer is taken.
+   */
+  async #unlessWithoutRights(readings: readonly Reading[], ctx: DriverContext): Promise<readonly Reading[]> {
+    await Promise.resolve();
+    this.#rightsAskedMs = performance.now();
+    if ((await readLevel(this.#link, this.#opened.id, ctx)) !== NO_ACCESS) return readings;
+    throw s7plusError("AUTHENTICATION", "the PLC has taken the session's rights away (protection level 4, return value -100)", {
+      sessionLost: true,
+    });
   }
 
   /** What is read again after a look-up is looked up another time when it moves another time. */

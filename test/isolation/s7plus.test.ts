@@ -251,6 +251,28 @@ describe.concurrent("a password", () => {
   );
 });
 
+describe("variables that are denied", () => {
+  it.for([20, 100])(
+    "%i of 120 are faults of their own after a silence, and no missing log-in",
+    { timeout: TEST_MS },
+    async (denied, { onTestFinished }) => {
+      const plant = await start(onTestFinished);
+      const names = new Set(Array.from({ length: denied }, (_, i) => symbolOf(i)));
+      plant.refusals.set("denied", (symbol) => (symbol !== undefined && names.has(symbol) ? ACCESS_DENIED : undefined));
+      const isRead = () => plant.last?.good === VARIABLES - denied;
+      await plant.until(isRead);
+      plant.odd.set("silent", ({ name }) => (name === "getMultiVariables" ? { silent: true } : undefined));
+      await plant.until(() => plant.report().status.state.type === "ERROR");
+      plant.odd.clear();
+      const from = plant.report().counters.readouts;
+      await plant.until(() => plant.report().status.state.type === "OK");
+      await plant.until(isRead);
+      expect((plant.last?.number ?? 0) - from).toBeLessThanOrEqual(HEALED_WITHIN);
+      expect(plant.lines.filter((line) => line.includes("log-in"))).toEqual([]);
+    },
+  );
+});
+
 describe("symbols that come slowly", () => {
   it(
     "are waited for over several readouts, with progress in status, and are not asked for again",

@@ -292,14 +292,10 @@ const login: readonly Row[] = [
   },
   {
     group: "login",
-    what: "all variables of a read are denied",
+    what: "the rights of the session are taken away",
     ...denied,
-    detail: /denies access to all variables/,
-    run: from(() => {}, {
-      onceKnown: (plc) => {
-        plc.refuse = () => -100;
-      },
-    }),
+    detail: /taken the session's rights away \(protection level 4/,
+    run: from(() => {}, { onceKnown: (plc) => plc.setLevel(4) }),
   },
 ];
 
@@ -383,6 +379,17 @@ const variable: readonly Row[] = [
     scope: "points",
     detail: /the index 4 is outside 0\.\.3/,
     run: from(() => {}, { variable: "Arrays.levels[4]" }),
+  },
+  {
+    group: "variable",
+    what: "the variable is denied, with all others of its request or alone",
+    fault: "access_denied",
+    detail: /Types\.int .*return value -100 .*accessible from HMI/,
+    run: from(() => {}, {
+      onceKnown: (plc) => {
+        plc.refuse = () => -100;
+      },
+    }),
   },
   {
     group: "variable",
