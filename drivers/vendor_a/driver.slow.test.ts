@@ -294,6 +294,10 @@ describe("connections", () => {
   });
 });
 
+/** Refused at this moment, by one tag. */
+const STATE_CONFLICT = { general: 0x10 } as const;
+const IN_USE = { general: 0xff, extended: [0x2106] } as const;
+
 describe("packets and fragments", () => {
   const names = ["Tag_0", "Tag_1", "Tag_2", "Tag_3", "Tag_4"];
   const five = (): LogixProgram => {
@@ -312,6 +316,18 @@ describe("packets and fragments", () => {
     return program;
   };
 
+  /** Enough of them to be read as a whole. */
+  const members = [
+    "Recipe1.Speed",
+    "Recipe1.On",
+    "Recipe1.Auto",
+    "Recipe1.Serial",
+    "Recipe1.Cooling.PRE",
+    "Recipe1.Steps[0]",
+    "Recipe1.Steps[2]",
+    "Recipe1.Name",
+  ];
+
   it.each(names.map((_, at) => at))("one tag that is refused costs only itself, at place %i", async (at) => {
     const device = await start({ program: five() });
     const opened = await open(device.port);
@@ -321,6 +337,9 @@ describe("packets and fragments", () => {
       [STATUS.noPrivilege, "access_denied: Tag_X: status 0xFF/0x2100"],
       [STATUS.privilege, "access_denied: Tag_X: status 0x0F"],
       [{ general: 0xff, extended: [1, 2, 3] }, "device_error: Tag_X: status 0xFF/0x0001"],
+      [STATUS.resources, "device_error: Tag_X: status 0x02"],
+      [STATE_CONFLICT, "device_error: Tag_X: status 0x10"],
+      [IN_USE, "device_error: Tag_X: status 0xFF/0x2106"],
     ] as const) {
       device.cpu.refuse = ({ path }) => (path === `Tag_${at}` ? status : undefined);
       const [request] = driver.plan(ready, opened.limits());
@@ -330,6 +349,44 @@ describe("packets and fragments", () => {
       expect(values.filter((_, i) => i !== at)).toEqual([0, 1, 2, 3, 4].filter((i) => i !== at));
     }
   });
+
+  it("a structure or a long array that is not to be had at this moment costs only itself, and is not halved", async () => {
+    const device = await start();
+    const opened = await open(device.port);
+    device.cpu.refuse = ({ path }) => (path === "Recipe1" ? STATE_CONFLICT : undefined);
+    const [shownValue, ...ofRecipe] = await read(opened, ["Shown", ...members]);
+    expect(shownValue).toBe(expected[texts.findIndex((text) => text.startsWith("Shown:"))]);
+    for (const value of ofRecipe) expect(value).toMatch(/^device_error: Recipe1: status 0x10/);
+    const long = await start({ program: five() });
+    const both = await open(long.port, { connection_size: 504 });
+    const large = { ...both.limits(), messageBytes: 4000, maxBytes: 3900 };
+    long.cpu.refuse = ({ path, offset }) => (path.startsWith("Long") && offset !== undefined ? IN_USE : undefined);
+    expect(await read(both, ["Tag_0", "Long[0]{200}", "Tag_1"], context(), large)).toEqual([
+      0,
+      expect.stringMatching(/^device_error: Long.*status 0xFF\/0x2106/),
+      1,
+    ]);
+  });
+
+  it.each([true, false])(
+    "says that the controller is busy where each tag of a request is refused so (packets: %s)",
+    async (hasMultiple) => {
+      const device = await start({ program: five() });
+      const opened = await open(device.port);
+      const { ready } = await prepare(opened, names);
+      const [request] = driver.plan(ready, opened.limits());
+      device.cpu.hasMultiple = hasMultiple;
+      let refused: ReadonlySet<string> = new Set(names);
+      device.cpu.refuse = ({ path }) => (refused.has(path) ? STATE_CONFLICT : undefined);
+      expect(request && (await failureOf(opened.session.read(request, context())))).toMatchObject({
+        scope: "busy",
+        message: expect.stringMatching(/^Tag_0: status 0x10 .*; so are all 5 items of its request$/),
+      });
+      refused = new Set(names.slice(0, 4));
+      const readings = request && (await opened.session.read(request, context()));
+      expect(readings?.map(({ quality }) => quality)).toEqual(["bad", "bad", "bad", "bad", "good"]);
+    },
+  );
 
   it("says of a controller that is being loaded that it is busy", async () => {
     const device = await start({ program: five() });
@@ -348,16 +405,6 @@ describe("packets and fragments", () => {
     const device = await start();
     const opened = await open(device.port);
     device.cpu.refuse = ({ path }) => (path === "Recipe1" ? STATUS.noPrivilege : undefined);
-    const members = [
-      "Recipe1.Speed",
-      "Recipe1.On",
-      "Recipe1.Auto",
-      "Recipe1.Serial",
-      "Recipe1.Cooling.PRE",
-      "Recipe1.Steps[0]",
-      "Recipe1.Steps[2]",
-      "Recipe1.Name",
-    ];
     const refused = await read(opened, members);
     expect(refused.every((value) => String(value).startsWith("access_denied (points): Recipe1: status 0xFF/0x2100"))).toBe(true);
     for (const member of members) expect(String((await read(opened, [member]))[0])).not.toContain("access_denied");

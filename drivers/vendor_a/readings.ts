@@ -18,10 +18,11 @@ export class Outcome {
   cut: CipItem[] | undefined;
   /** Items that have another type than they were looked up with, and what they have. */
   changed: { readonly item: CipItem; readonly words: string }[] | undefined;
-  /** What is true of the controller, and not of one item. */
-  busy: FaultError | undefined;
   readonly #filled: Filled;
   #refused: RefusedItem[] | undefined;
+  /** Items that are not to be had at this moment, and what the first of them was refused with. */
+  #busyItems = 0;
+  #busy: FaultError | undefined;
   #answered = 0;
 
   constructor(request: CipRead) {
@@ -36,9 +37,7 @@ export class Outcome {
       return;
     }
     if (status !== STATUS.ok && status !== STATUS.partial) {
-      const refusal = refusalOf(status, extended, item.name);
-      if (refusal.scope === "points") this.refuse(item, refusal);
-      else this.busy ??= refusal;
+      this.refuse(item, refusalOf(status, extended, item.name));
       return;
     }
     const changed = changeOf(item, bytes, at, end);
@@ -82,20 +81,30 @@ export class Outcome {
     this.cut.push(item);
   }
 
-  /** One point's refusal is its reading; of several points it is asked in halves which of them it is about. */
+  /**
+   * One point's refusal is its reading, and so is that of an item that is not to be had at this moment, because parts of it are not either. Of
+   * several points it is asked in halves which of them the refusal is about.
+   */
   refuse(item: CipItem, refusal: FaultError): void {
-    if (item.points === 1) {
-      (this.#filled.readings as Reading[])[item.firstPoint] = { quality: "bad", fault: refusal.fault, detail: refusal.message };
+    const isBusy = refusal.scope !== "points";
+    if (isBusy) {
+      this.#busy ??= refusal;
+      this.#busyItems++;
+    }
+    const places = Array.from({ length: item.points }, (_, i) => item.firstPoint + i);
+    if (isBusy || item.points === 1) {
+      const readings = this.#filled.readings as Reading[];
+      for (const place of places) readings[place] = { quality: "bad", fault: refusal.fault, detail: refusal.message };
       this.#answered++;
       return;
     }
-    const places = Array.from({ length: item.points }, (_, i) => item.firstPoint + i);
     this.#refused ??= [];
     this.#refused.push({ places, refusal });
   }
 
-  /** Throws FaultError: all was refused; PartialRefusal: some was. */
+  /** Throws FaultError: all was refused; of the scope `busy`: nothing is to be had at this moment; PartialRefusal: some was refused. */
   readings(): readonly Reading[] {
+    if (this.#busy && this.#busyItems === this.request.items.length) throw busyAll(this.#busy, this.#busyItems);
     const [first, ...others] = this.#refused ?? [];
     if (!first) return this.#filled.readings;
     if (this.#answered === 0 && others.length === 0) throw first.refusal;
@@ -103,6 +112,12 @@ export class Outcome {
     for (const { places } of [first, ...others]) for (const place of places) readings[place] = undefined;
     throw new PartialRefusal(readings, [first, ...others]);
   }
+}
+
+/** True of the controller, and not of one item: each of a request says so. */
+function busyAll(busy: FaultError, items: number): FaultError {
+  if (items === 1) return busy;
+  return new FaultError(busy.fault, `${busy.message}; so are all ${items} items of its request`, { scope: busy.scope, cause: busy });
 }
 
 /** Its length is in the data. */

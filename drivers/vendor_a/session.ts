@@ -238,8 +238,7 @@ export class CipSession implements Session<CipAddress, CipRead, CipLimits> {
     done: (value: readonly Reading[] | Promise<readonly Reading[]>) => void,
     refuse: (error: Error) => void,
   ): void {
-    if (outcome.busy) refuse(outcome.busy);
-    else if (outcome.changed || outcome.cut) done(Promise.resolve().then(() => this.#complete(outcome, ctx)));
+    if (outcome.changed || outcome.cut) done(Promise.resolve().then(() => this.#complete(outcome, ctx)));
     else
       try {
         done(outcome.readings());
@@ -271,7 +270,6 @@ export class CipSession implements Session<CipAddress, CipRead, CipLimits> {
             return undefined;
           },
         );
-      if (outcome.busy) throw outcome.busy;
     }
     return this.#complete(outcome, ctx);
   }
@@ -281,7 +279,6 @@ export class CipSession implements Session<CipAddress, CipRead, CipLimits> {
     const data = Buffer.alloc(item.bytes);
     for (let length = 0, isMore = true; isMore; ) {
       const part = await this.#readPart(item, length, data, ctx);
-      if (part instanceof FaultError && part.scope !== "points") throw part;
       if (part instanceof FaultError) {
         outcome.refuse(item, part);
         return;

@@ -64,6 +64,23 @@ describe.concurrent("a controller that refuses", () => {
     expect(plant.wrong()).toEqual([]);
   });
 
+  it.for<[string, CipStatus]>([
+    ["state conflict", { general: 0x10 }],
+    ["no resources", STATUS.resources],
+    ["in use", { general: 0xff, extended: [0x2106] }],
+  ])("one tag at this moment (%s), loses that variable alone", { timeout: TEST_MS }, async ([, status], { onTestFinished }) => {
+    const plant = await start(onTestFinished);
+    await plant.until(() => plant.isWhole());
+    refuseTag(plant, 5, status);
+    const from = plant.seen.length;
+    await plant.readouts(TROUBLED_READOUTS);
+    for (const { good, asked } of plant.seen.slice(from)) expect([good >= VARIABLES - 1, asked]).toEqual([true, fresh]);
+    expect(plant.last?.readout.readings[5]).toMatchObject({ quality: "bad", detail: expect.stringMatching(/^Tag_005: status 0x/) });
+    plant.refusals.clear();
+    expect(await plant.readoutsUntilWhole()).toBeLessThanOrEqual(HEALED_WITHIN);
+    expect(plant.wrong()).toEqual([]);
+  });
+
   it(
     "a tag in every packet costs no readout its other values",
     async ({ onTestFinished }) => {
