@@ -143,7 +143,7 @@ describe("the agent, with drivers of other kinds,", () => {
       connect: async () => ({
         limits: { maxPoints: 1, maxBytes: 1, inFlight: 1 },
         async read() {
-          if (reads++ % 2 === 0) return [{ quality: "good", value: 1 }];
+          if (reads++ % 3 === 0) return [{ quality: "good", value: 1 }];
           throw new ReasonError("TIMEOUT", "busy", { retryAfterMs: 1200 });
         },
         alive: () => true,
@@ -151,7 +151,7 @@ describe("the agent, with drivers of other kinds,", () => {
       }),
     };
     const { agent, of, report } = running({ drivers: { modbus_tcp: { driver: async () => ({ default: busy }) } } });
-    await agent.apply([source(1, 1)]);
+    await agent.apply([source(1, 1, { variables: [0, 1, 2].map((at) => variable(1, at, `holding:${at}`)) })]);
     await expect.poll(() => report(1)?.next_retry_at).toEqual(expect.any(String));
     expect(report(1)?.status.state).toEqual({ type: "OK" });
     await expect.poll(() => of("machine-1").length, { timeout: 8000 }).toBe(2);

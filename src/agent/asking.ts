@@ -18,6 +18,8 @@ export type Outcome =
       readonly costMs: number;
       /** The connection ended with it. */
       readonly isLoss?: true;
+      /** The device asks not to be asked this again before; absent: it says nothing of that. */
+      readonly restMs?: number;
     }
   /** Neither tells anything about what was asked. */
   | { readonly type: "busy" | "everything" | "program" };
@@ -116,7 +118,7 @@ export class Asking {
     return good;
   }
 
-  /** The device asks not to be read again before: ms. */
+  /** The longest time for which something was asked not to be read again; of what it is about, this says nothing. */
   get restMs(): number {
     return this.#restMs;
   }
@@ -219,13 +221,14 @@ export class Asking {
   /** The connection ended, or has to be thrown away. */
   #ended(request: Request, failure: ReasonError, costMs: number): Outcome {
     this.#lost ??= failure;
-    this.#restMs = Math.max(this.#restMs, restMsOf(failure));
+    const restMs = restMsOf(failure);
+    this.#restMs = Math.max(this.#restMs, restMs);
     // What a stale connection says of itself is no news.
     if (!(this.#isStale && this.#answersHere === 0 && failure.sessionLost)) this.#firstFailure ??= failure;
     const asked = this.#driver.describe?.(request);
     const what = asked === undefined || failure.message.includes(asked) ? "" : ` (asked for ${asked})`;
     const reading: BadReading = { quality: "bad", fault: "no_answer", detail: `${failure.reason.type}: ${failure.message}${what}` };
-    return { type: "failed", kind: "lost", reading, points: request.points, costMs, isLoss: true };
+    return { type: "failed", kind: "lost", reading, points: request.points, costMs, isLoss: true, ...(restMs > 0 && { restMs }) };
   }
 
   #noteAnswer(): void {

@@ -41,6 +41,8 @@ export interface ExtraFailure {
   readonly reading: BadReading;
   readonly points: readonly Point[];
   readonly costMs: number;
+  /** The device asks not to be asked this again before; absent: it says nothing of that. */
+  readonly restMs?: number;
 }
 
 /** A planned request that had no answer once: it may be to blame, or nothing of it. */
@@ -99,6 +101,10 @@ export function pauseMs(costMs: number, failures: number, intervalMs: number): n
   if (failures >= MANY_TRIES) return LONG_PAUSE_MS;
   return Math.min(LONG_PAUSE_MS, Math.max(COST_SHARE * costMs, intervalMs / 2));
 }
+
+/** Until a culprit is asked again after a probe: as long as the device asks for, unless that is longer than any pause. Pure. */
+export const culpritPauseMs = ({ costMs, restMs = 0 }: ExtraFailure, failures: number, intervalMs: number): number =>
+  Math.max(pauseMs(costMs, failures, intervalMs), Math.min(restMs, LONG_PAUSE_MS));
 
 /** Whether the next try is waited for as long as any request, after so many that were not; never in idle time, which it would exceed. Pure. */
 export const isPatient = (hasty: number, time: ProbeTime): boolean => hasty >= TRIES_BEFORE_PATIENCE && time === "share";

@@ -1,5 +1,5 @@
 import type { Point } from "../../drivers/driver.ts";
-import { type Extra, type ExtraFailure, isPatient, pauseMs, type SearchContext } from "./extras.ts";
+import { culpritPauseMs, type Extra, type ExtraFailure, isPatient, type SearchContext } from "./extras.ts";
 import type { Closed, Group } from "./learned-groups.ts";
 
 /** Fresh requests that may fail in one readout while healing is tried. */
@@ -73,13 +73,14 @@ export class Healing {
     }
   }
 
-  probeFailed(point: Point, { kind, reading, costMs }: ExtraFailure, wasPatient: boolean): void {
+  probeFailed(point: Point, failure: ExtraFailure, wasPatient: boolean): void {
+    const { kind, reading } = failure;
     const { learned, intervalMs, now } = this.#context;
     const before = learned.closed.get(point);
     learned.vainProbes++;
     if (!before) return;
     const failures = before.failures + 1;
-    const dueMs = now() + (kind === "lost" ? pauseMs(costMs, failures, intervalMs) : 0);
+    const dueMs = now() + (kind === "lost" ? culpritPauseMs(failure, failures, intervalMs) : 0);
     learned.closed.set(point, {
       reading,
       kind,

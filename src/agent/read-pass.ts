@@ -48,6 +48,8 @@ export interface ReadResult {
 
 /** Each of so many tries waits for the whole time. */
 const PATIENT_EVERY = 5;
+/** So many planned requests in a row that are refused with a pause say that it is the device's, although others were answered before. */
+const RESTING_REQUESTS = 2;
 
 const notReached = (why: string): BadReading => ({ quality: "bad", fault: "no_answer", detail: `not reached: ${why}` });
 const NOT_REACHED = notReached("the readout's time was up before; the next readout goes on here");
@@ -77,6 +79,8 @@ export class ReadPass implements PassView {
   #again: Planned[] = [];
   /** Absent, as in most readouts: none yet. */
   #againOnce: Set<Request> | undefined;
+  /** Planned requests that the device refused with a pause, since one was answered. Absent, as in most readouts: none yet. */
+  #resting: Set<Request> | undefined;
   #sequential = false;
   #pending: Extra | undefined;
   #canSettle = true;
@@ -153,7 +157,7 @@ export class ReadPass implements PassView {
   /** Ends the pass: every point that was answered or is accounted for has its reading. `failure`: no connection could be opened. */
   finish(failure?: ReasonError): ReadResult {
     const learned = this.#learned;
-    const { readings, answered, firstFailure, restMs } = this.#asking;
+    const { readings, answered, firstFailure } = this.#asking;
     const isUnanswered = answered === 0 && (failure ?? firstFailure) !== undefined;
     learned.unanswered = isUnanswered ? learned.unanswered + 1 : 0;
     learned.hadGood = this.#asking.good > 0;
@@ -173,7 +177,7 @@ export class ReadPass implements PassView {
     return {
       readings,
       failure: failure ?? (isUnanswered ? firstFailure : undefined),
-      restMs: Math.max(restMs, failure ? restMsOf(failure) : 0),
+      restMs: Math.max(this.#restMs, failure ? restMsOf(failure) : 0),
       unreached,
       requests: this.#asking.sent,
       answered,
@@ -285,8 +289,11 @@ export class ReadPass implements PassView {
 
   #settle(planned: Planned, outcome: Outcome, ctx: DriverContext): void {
     const { request } = planned;
-    if (outcome.type === "answered") this.#searching.partAnswered(request.part);
-    else if (outcome.type === "failed") {
+    if (outcome.type === "answered") {
+      this.#resting?.clear();
+      this.#searching.partAnswered(request.part);
+    } else if (outcome.type === "failed") {
+      if (outcome.restMs !== undefined) this.#resting = (this.#resting ?? new Set()).add(request);
       // That the readout's time is up says nothing of this request.
       if (ctx.signal.aborted) this.give(request.points, outcome.reading);
       else if (outcome.isLoss) this.#keepForLater(planned, outcome.reading);
@@ -380,13 +387,19 @@ export class ReadPass implements PassView {
     }
     if (lost) {
       this.#connections.lost(lost);
-      if (this.#connections.areBarren || this.#asking.restMs > 0) {
+      if (this.#connections.areBarren || this.#restMs > 0) {
         this.#givenUp = lost;
         return "failed";
       }
       if (this.#asking.answered === 0) this.#lastFirst();
     }
     return this.#hasWork() ? (lost ? "lost" : "renew") : "done";
+  }
+
+  /** The pause that the device asks for; 0 where what it refused with one is to blame, because others are answered. */
+  get #restMs(): number {
+    const { answered, restMs } = this.#asking;
+    return answered === 0 || (this.#resting?.size ?? 0) >= RESTING_REQUESTS ? restMs : 0;
   }
 
   /** Nothing was answered so far: what is planned far from it may be. */

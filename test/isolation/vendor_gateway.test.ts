@@ -90,6 +90,33 @@ describe.concurrent("a gateway", () => {
     expect(after.at(-1)?.asked).toEqual(FRESH);
   });
 
+  it.for([3, 119])(
+    "refuses the requests that hold item %i and asks for a pause: the others are read at each interval",
+    {
+      timeout: TEST_MS,
+    },
+    async (at, { onTestFinished }) => {
+      const plant = await start(onTestFinished);
+      await plant.until(() => plant.isWhole());
+      const item = plant.items[at];
+      if (!item) throw new Error("there are too few items");
+      item.value = () => {
+        throw new GatewayError("server_unavailable", "planted", { retryAfterMs: 2000 });
+      };
+      const from = plant.seen.length;
+      await plant.readouts(TROUBLED_READOUTS);
+      // What was under way came before.
+      for (const { good, readout } of plant.seen.slice(from + 1)) {
+        expect(good).toBe(VARIABLES - 1);
+        expect(readout.readings[at]).toMatchObject({ quality: "bad", fault: "no_answer" });
+      }
+      const times = plant.seen.slice(from).map(({ readout }) => readout.time);
+      for (const [i, time] of times.slice(1).entries()) expect(time - (times[i] ?? 0)).toBeLessThan(1000);
+      item.value = plant.valueOf(at);
+      await plant.until(() => plant.isWhole());
+    },
+  );
+
   it("of another project is noticed at the next read, in the midst of a readout too, over the same connection", {
     timeout: TEST_MS,
   }, async ({ onTestFinished }) => {

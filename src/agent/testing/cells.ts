@@ -7,7 +7,7 @@ import { LearnedGroups } from "../learned-groups.ts";
 import { type Read, readOnce } from "../read.ts";
 
 /** What a cell does to the request that touches it. */
-export type CellFault = "missing" | "silent" | "fin" | "rst" | "malformed" | "gateway" | "busy" | "forbidden";
+export type CellFault = "missing" | "silent" | "fin" | "rst" | "malformed" | "gateway" | "busy" | "forbidden" | "resting";
 
 export interface CellsOptions {
   /** Cells in one request. Default: 10. */
@@ -30,6 +30,8 @@ export interface CellsOptions {
   readonly unserved?: readonly number[];
 }
 
+/** What `resting` asks for. */
+export const REST_MS = 5000;
 /** So long is an answer waited for unless a request says otherwise. */
 export const FULL_TIMEOUT_MS = 3000;
 
@@ -167,6 +169,7 @@ export class Cells {
         if (fault === "fin") return lose(new ReasonError("CONNECTION_CLOSED", "the device closed the connection"));
         if (fault === "rst") return lose(new ReasonError("CONNECTION_RESET", "reset"));
         if (fault === "malformed") return lose(new ReasonError("UNKNOWN", "garbage", { condition: "protocol_violation" }));
+        if (fault === "resting") return lose(new ReasonError("UNKNOWN", "come again later", { retryAfterMs: REST_MS }));
         answers++;
         if (fault) this.#refuse(fault, request);
         return request.points.map((point) => ({ quality: "good" as const, value: cellOf(point) }));
