@@ -68,7 +68,7 @@ export function profileDriver<D extends { readonly host: string; readonly port: 
       const compiled = compile(profile, bound.fieldsOf(given), parameters);
       if (profile.role === "listener") return listen(compiled, given, settings, ctx);
       const connection = await openTcp({ host: given.host, port: given.port, transport: "tcp" }, ctx);
-      return ProfileSession.begin(connection, compiled, ctx);
+      return ProfileSession.overConnection(connection, compiled, ctx);
     },
   });
 }
@@ -81,12 +81,12 @@ const placeOf = ({ port }: Place, { listen: at }: Pick<ProfileSettings, "listen"
 async function listen(compiled: Compiled, details: Place, settings: ProfileSettings, ctx: DriverContext): Promise<ProfileSession> {
   const addresses = await resolveHost(details.host, ctx);
   const peers = [...addresses.map(({ address }) => address), ...settings.peers];
-  const peer = await expectPeer({ at: placeOf(details, settings), from: details.host, peers }, ctx);
-  const connection = await peer.connection(ctx).catch((error: unknown) => {
-    peer.release();
+  const peer = await expectPeer({ at: placeOf(details, settings), from: details.host, peers }, compiled, ctx);
+  const link = await peer.link(ctx).catch((error: unknown) => {
+    peer.release(undefined);
     throw error;
   });
-  return ProfileSession.begin(connection, compiled, ctx, peer);
+  return ProfileSession.atPeer({ peer, link }, compiled, ctx);
 }
 
 /** Why a profile is not for these details. */

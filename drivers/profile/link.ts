@@ -1,3 +1,5 @@
+import { parseDuration } from "../../src/model/duration.ts";
+import type { Profile } from "../../src/model/profile.ts";
 import { ReasonError } from "../../src/model/reason.ts";
 import { sleep } from "../../src/model/timer.ts";
 import type { Withheld } from "../../src/model/wire.ts";
@@ -8,15 +10,21 @@ import { type Answer, answerIn } from "./answer.ts";
 import { bytesWith, type Compiled, type CompiledRequest, valuesFor } from "./compiled.ts";
 import { fenceOf } from "./fence.ts";
 import { frameOf, nextFrame, payloadOf } from "./framing.ts";
+import type { Inbox } from "./inbox.ts";
 import { describeRequest } from "./plan.ts";
 
 /** Times of a profile, ms. */
-export interface Timing {
+interface Timing {
   readonly answerMs: number;
   readonly betweenBytesMs: number;
   readonly pauseMs: number;
-  readonly staleMs: number;
 }
+
+const timingOf = ({ answer_within, between_bytes, pause }: Profile): Timing => ({
+  answerMs: parseDuration(answer_within) ?? 0,
+  betweenBytesMs: parseDuration(between_bytes) ?? 0,
+  pauseMs: pause === undefined ? 0 : (parseDuration(pause) ?? 0),
+});
 
 type Known = NonNullable<Answer>;
 
@@ -24,13 +32,6 @@ interface Asked {
   readonly request: CompiledRequest;
   readonly args: readonly string[];
   take(answer: Known): void;
-}
-
-/** What came by itself last. */
-interface Latest {
-  readonly body: Buffer;
-  /** Monotonic ms. */
-  readonly atMs: number;
 }
 
 /** Requests and answers of a profile over one connection: one request at a time, and nothing that is not in the profile. */
@@ -41,17 +42,20 @@ export class ProfileLink {
   readonly #exchange: Exchange;
   /** Requests that the device makes by itself. */
   readonly #pushed: readonly CompiledRequest[];
-  readonly #latest = new Map<string, Latest>();
+  readonly #inbox: Inbox;
   #asked: Asked | undefined;
+  #isBegun = false;
   #readyAtMs = 0;
   #skippedBytes = 0;
   #damagedFrames = 0;
   #unknownFrames = 0;
 
-  constructor(connection: Connection, tap: DriverContext["tap"], compiled: Compiled, timing: Timing) {
+  /** Takes what comes from now on, asked for or not; `inbox` gets what the device sends by itself. */
+  constructor(connection: Connection, tap: DriverContext["tap"], compiled: Compiled, inbox: Inbox) {
     this.#connection = connection;
     this.#compiled = compiled;
-    this.#timing = timing;
+    this.#timing = timingOf(compiled.profile);
+    this.#inbox = inbox;
     this.#pushed = [...compiled.requests.values()].filter(({ send }) => send === undefined);
     const { framing } = compiled;
     this.#exchange = new Exchange(connection, tap, {
@@ -63,33 +67,54 @@ export class ProfileLink {
       maxFrameBytes: framing.maxBytes,
       // What comes is no progress: one deadline is for the whole answer.
       progressBytes: Number.POSITIVE_INFINITY,
-      betweenBytesMs: timing.betweenBytesMs,
+      betweenBytesMs: this.#timing.betweenBytesMs,
       maxInFlight: 1,
       onFrame: (frame) => this.#onFrame(frame),
     });
+    inbox.opened();
+    connection.onLost((failure) => inbox.lost(failure));
   }
 
   alive(): boolean {
     return this.#connection.alive();
   }
 
+  failure(): ReasonError | undefined {
+    return this.#connection.failure();
+  }
+
   close(): Promise<void> {
     return this.#connection.close();
   }
 
-  /** As `ask`, of a request that is sent once when connected; one that carries a parameter may log in, and no capture has it. */
-  begin(ctx: DriverContext, request: CompiledRequest): Promise<Known> {
-    const hasParameter = request.send?.some((part) => "placeholder" in part) === true;
-    return this.ask(ctx, request, [], hasParameter ? "log_in" : undefined);
+  /** Of a device that connects by itself. */
+  end(failure: ReasonError): void {
+    this.#connection.fail(failure, "destroy");
   }
 
-  /** Sends a request and waits for its answer; of what the device sends by itself, the last that is not stale, or the next. */
+  /**
+   * Sends, once in the life of the connection, what the profile sends when connected; a request that carries a parameter may log in, and no
+   * capture has it. Throws ReasonError.
+   */
+  async begin(ctx: DriverContext): Promise<void> {
+    if (this.#isBegun) return;
+    for (const name of this.#compiled.profile.connect) {
+      const request = this.#compiled.requests.get(name);
+      if (!request) continue;
+      const hasParameter = request.send?.some((part) => "placeholder" in part) === true;
+      const answer = await this.ask(ctx, request, [], hasParameter ? "log_in" : undefined);
+      if ("error" in answer) {
+        const { reason = "UNKNOWN", meaning } = answer.error.answer;
+        throw new ReasonError(reason, `${describeRequest({ name, args: [] })}: ${meaning}`);
+      }
+    }
+    this.#isBegun = true;
+  }
+
+  /** Sends a request and waits for its answer. What the device sends by itself is in the inbox. */
   async ask(ctx: DriverContext, request: CompiledRequest, args: readonly string[], withheld?: Withheld): Promise<Known> {
-    const kept = request.send === undefined ? this.#latest.get(request.name) : undefined;
-    if (kept && performance.now() - kept.atMs <= this.#timing.staleMs) return { body: kept.body };
-    const { send } = request;
-    const frame = send && this.#frameOf(send, request, args);
-    const waitMs = frame ? this.#readyAtMs - performance.now() : 0;
+    const frame = this.#frameOf(request.send ?? [], request, args);
+    const waitMs = this.#readyAtMs - performance.now();
     if (waitMs > 0) await sleep(waitMs, ctx.signal);
     const answerMs = Math.min(ctx.timeouts.answerMs, this.#timing.answerMs);
     const bounded = { ...ctx, timeouts: { ...ctx.timeouts, answerMs } };
@@ -99,7 +124,7 @@ export class ProfileLink {
         () => describeRequest({ name: request.name, args }),
         (answer) => {
           this.#asked = { request, args, take: answer };
-          if (frame) this.#exchange.send(frame, withheld);
+          this.#exchange.send(frame, withheld);
         },
       );
     } finally {
@@ -141,12 +166,13 @@ export class ProfileLink {
       this.#damagedFrames++;
       return framing.skips ? undefined : payload;
     }
+    this.#inbox.heard();
     return this.#takeAnswer(payload) || this.#takePushed(payload) ? undefined : this.#unknown(payload);
   }
 
   #takeAnswer(payload: Buffer): boolean {
     const asked = this.#asked;
-    if (!asked?.request.send) return false;
+    if (!asked) return false;
     const answer = answerIn(this.#compiled, asked.request, asked.args, payload);
     if (!answer) return false;
     this.#asked = undefined;
@@ -160,12 +186,8 @@ export class ProfileLink {
     for (const request of this.#pushed) {
       const answer = answerIn(this.#compiled, request, [], payload);
       if (!answer) continue;
-      if ("body" in answer) this.#latest.set(request.name, { body: Buffer.from(answer.body), atMs: performance.now() });
-      const asked = this.#asked;
-      if (asked?.request === request) {
-        this.#asked = undefined;
-        asked.take("body" in answer ? { body: Buffer.from(answer.body) } : answer);
-      }
+      if ("body" in answer) this.#inbox.take(request.name, Buffer.from(answer.body));
+      else this.#inbox.takeError(answer);
       return true;
     }
     return false;
@@ -174,7 +196,7 @@ export class ProfileLink {
   /** What a device sends by itself may be more than the profile knows; what comes instead of an answer may not. */
   #unknown(payload: Buffer): string | undefined {
     this.#unknownFrames++;
-    const isAnswer = this.#asked?.request.send !== undefined && !this.#compiled.framing.skips;
+    const isAnswer = this.#asked !== undefined && !this.#compiled.framing.skips;
     return isAnswer ? `an answer that the profile does not know: ${payload.toString("hex", 0, 32)}` : undefined;
   }
 }

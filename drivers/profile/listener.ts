@@ -1,4 +1,5 @@
 import net from "node:net";
+import { isDeepStrictEqual } from "node:util";
 import type { Log } from "../../src/model/context.ts";
 import { toReasonError } from "../../src/model/failure.ts";
 import { ReasonError } from "../../src/model/reason.ts";
@@ -6,6 +7,9 @@ import type { Wire } from "../../src/model/wire.ts";
 import type { DriverContext } from "../driver.ts";
 import { bounded, stoppedWhile } from "../lib/abort.ts";
 import { StreamConnection } from "../lib/connection.ts";
+import type { Compiled } from "./compiled.ts";
+import { Inbox, staleMsOf } from "./inbox.ts";
+import { ProfileLink } from "./link.ts";
 
 /** A device that connects again while no session is open finds the listener for so long: longer than the agent's longest back-off, 60 s. */
 const LINGER_MS = 75_000;
@@ -27,35 +31,59 @@ export interface Expected {
 const listeners = new Map<string, Listener>();
 
 /**
- * A place at which one device is expected. Its newest connection counts: a device that was without power connects again before this machine
- * knows that the old connection is gone. Everybody else is refused at once.
+ * A place at which one device is expected. It takes what the device sends, also between two sessions. Its newest connection counts: a device
+ * that was without power connects again before this machine knows that the old connection is gone. Everybody else is refused at once.
  */
 export class ExpectedPeer {
   readonly expected: Expected;
+  readonly inbox: Inbox;
+  readonly compiled: Compiled;
   readonly #listener: Listener;
   readonly #list: net.BlockList;
   /** Of the source that reads it now. */
-  wire: Wire | undefined;
-  #newest: StreamConnection | undefined;
+  #ctx: Pick<DriverContext, "wire" | "tap">;
+  #newest: ProfileLink | undefined;
+  /** Of the device that connected last. */
+  #address: string | undefined;
   #isTaken = false;
-  #waiting: ((connection: StreamConnection) => void) | undefined;
+  #waiting: ((link: ProfileLink) => void) | undefined;
+  #holders = 0;
   #linger: ReturnType<typeof setTimeout> | undefined;
 
-  constructor(expected: Expected, listener: Listener) {
+  constructor(expected: Expected, listener: Listener, compiled: Compiled, ctx: DriverContext) {
     this.expected = expected;
+    this.compiled = compiled;
+    this.inbox = new Inbox(expected.from, staleMsOf(compiled));
     this.#listener = listener;
     this.#list = listOf(expected.peers);
+    this.#ctx = ctx;
+  }
+
+  get wire(): Wire | undefined {
+    return this.#ctx.wire;
+  }
+
+  /** Whether a session reads it. */
+  get isHeld(): boolean {
+    return this.#holders > 0;
   }
 
   allows(address: string): boolean {
     return this.#list.check(address, net.isIPv6(address) ? "ipv6" : "ipv4");
   }
 
-  accept(connection: StreamConnection): void {
-    this.#newest?.fail(new ReasonError("CONNECTION_CLOSED", `${connection.where} has connected again`), "destroy");
-    this.#newest = connection;
+  /** Whether its device is one that this other place expects. */
+  hasConnectionFor(other: ExpectedPeer): boolean {
+    return other !== this && this.#address !== undefined && other.allows(this.#address);
+  }
+
+  accept(connection: StreamConnection, address: string): void {
+    this.#address = address;
+    this.#newest?.end(new ReasonError("CONNECTION_CLOSED", `${connection.where} has connected again`));
+    const link = new ProfileLink(connection, (direction, frame) => this.#ctx.tap?.(direction, frame), this.compiled, this.inbox);
+    this.#newest = link;
     this.#isTaken = false;
-    this.#waiting?.(connection);
+    this.#waiting?.(link);
   }
 
   /** Of strangers that were refused at this place, in words. */
@@ -63,21 +91,30 @@ export class ExpectedPeer {
     return this.#listener.warnings();
   }
 
-  /** The connection of the device: the one that waits, or the next. Throws ReasonError: TIMEOUT after `connectMs`. */
-  async connection({ signal, timeouts: { connectMs } }: DriverContext): Promise<StreamConnection> {
+  /** The device is not connected, and what it sent last is not stale. */
+  isAway(): boolean {
+    return !this.#hasNext() && this.inbox.hasFresh();
+  }
+
+  /**
+   * The connection of the device: the one that waits, or the next. Undefined: it is away, and nothing but what it sent last is read from it.
+   * Throws ReasonError: TIMEOUT after `connectMs`.
+   */
+  async link({ signal, timeouts: { connectMs } }: DriverContext): Promise<ProfileLink | undefined> {
     const { at, from } = this.expected;
-    const waiting = this.#newest;
+    const isAsked = [...this.compiled.requests.values()].some(({ send }) => send !== undefined);
+    if (!isAsked && this.isAway()) return undefined;
     const found =
-      waiting?.alive() && !this.#isTaken
-        ? waiting
+      this.#newest && this.#hasNext()
+        ? this.#newest
         : await bounded(
-            new Promise<StreamConnection>((resolve) => {
+            new Promise<ProfileLink>((resolve) => {
               this.#waiting = resolve;
             }),
             {
               signal,
               timeoutMs: connectMs,
-              onTimeout: () => new ReasonError("TIMEOUT", `${from} has not connected to ${at} within ${connectMs} ms`),
+              onTimeout: () => new ReasonError("TIMEOUT", `${from} has not connected to ${at} within ${connectMs} ms${this.#lastWords()}`),
               onAbort: () => stoppedWhile(`waiting for ${from} at ${at}`, signal),
             },
           ).finally(() => {
@@ -87,12 +124,17 @@ export class ExpectedPeer {
     return found;
   }
 
-  hold(): void {
+  hold(ctx: DriverContext): void {
     clearTimeout(this.#linger);
+    this.#ctx = ctx;
+    this.#holders++;
   }
 
-  /** Nobody reads the device any more, unless it is held again before long. */
-  release(): void {
+  /** Once for each `hold`, with what `link` gave. Nobody reads the device any more, unless it is held again before long. */
+  release(link: ProfileLink | undefined): void {
+    if (link && link === this.#newest) this.#isTaken = false;
+    this.#holders--;
+    if (this.isHeld) return;
     clearTimeout(this.#linger);
     this.#linger = setTimeout(() => this.end(), LINGER_MS);
     this.#linger.unref();
@@ -100,15 +142,24 @@ export class ExpectedPeer {
 
   end(): void {
     clearTimeout(this.#linger);
-    this.#newest?.fail(new ReasonError("CONNECTION_CLOSED", `${this.expected.at} is no longer listened at`), "destroy");
+    this.#newest?.end(new ReasonError("CONNECTION_CLOSED", `${this.expected.at} is no longer listened at`));
     this.#listener.remove(this);
+  }
+
+  #hasNext(): boolean {
+    return this.#newest?.alive() === true && !this.#isTaken;
+  }
+
+  #lastWords(): string {
+    const failure = this.#newest?.failure();
+    return failure ? `; its last connection ended: ${failure.message}` : "";
   }
 }
 
 class Listener {
   readonly #at: string;
   readonly #server: net.Server;
-  readonly #peers = new Map<string, ExpectedPeer>();
+  readonly #peers = new Set<ExpectedPeer>();
   readonly listening: Promise<void>;
   #log: Log;
   #refusalOf: DriverContext["listenRefusal"];
@@ -137,25 +188,26 @@ class Listener {
     this.listening.catch(() => this.#close());
   }
 
-  expect(expected: Expected, ctx: DriverContext): ExpectedPeer {
+  expect(expected: Expected, compiled: Compiled, ctx: DriverContext): ExpectedPeer {
     this.#log = ctx.log;
     this.#refusalOf = ctx.listenRefusal;
-    const key = JSON.stringify(expected);
-    const peer = this.#peers.get(key) ?? new ExpectedPeer(expected, this);
-    this.#peers.set(key, peer);
-    peer.hold();
-    peer.wire = ctx.wire;
+    const known = [...this.#peers].find((one) => isDeepStrictEqual(one.expected, expected) && isSameProfile(one.compiled, compiled));
+    const peer = known ?? new ExpectedPeer(expected, this, compiled, ctx);
+    this.#peers.add(peer);
+    peer.hold(ctx);
+    // One that nobody reads any more must not keep the device that is expected now.
+    for (const other of [...this.#peers]) if (!other.isHeld && other.hasConnectionFor(peer)) other.end();
     return peer;
   }
 
   remove(peer: ExpectedPeer): void {
-    this.#peers.delete(JSON.stringify(peer.expected));
+    this.#peers.delete(peer);
     if (this.#peers.size === 0) this.#close();
   }
 
   /** By a policy that closes the place. */
   end(): void {
-    for (const peer of [...this.#peers.values()]) peer.end();
+    for (const peer of [...this.#peers]) peer.end();
   }
 
   warnings(): readonly string[] {
@@ -175,7 +227,8 @@ class Listener {
     socket.on("error", () => {});
     const address = plain(socket.remoteAddress ?? "");
     const isClosed = this.#refusalOf?.(this.#at) !== undefined;
-    const peer = isClosed ? undefined : [...this.#peers.values()].find((one) => one.allows(address));
+    const allowed = isClosed ? [] : [...this.#peers].filter((one) => one.allows(address));
+    const peer = allowed.find(({ isHeld }) => isHeld) ?? allowed[0];
     if (!peer) {
       this.#strangers++;
       this.#lastStranger = address;
@@ -188,7 +241,7 @@ class Listener {
     const connection = new StreamConnection(socket, `${address} at ${this.#at}`, trace);
     socket.on("error", (error) => connection.lose(toReasonError(error)));
     socket.on("data", (bytes) => connection.received(bytes));
-    peer.accept(connection);
+    peer.accept(connection, address);
   }
 }
 
@@ -196,7 +249,7 @@ class Listener {
  * Listens at a place for a device. The same place serves several devices, by their addresses. Throws ReasonError: the policy closes the place,
  * or this machine cannot listen there.
  */
-export async function expectPeer(expected: Expected, ctx: DriverContext): Promise<ExpectedPeer> {
+export async function expectPeer(expected: Expected, compiled: Compiled, ctx: DriverContext): Promise<ExpectedPeer> {
   const { at } = expected;
   const refusal = ctx.listenRefusal?.(at);
   if (refusal !== undefined) {
@@ -205,7 +258,7 @@ export async function expectPeer(expected: Expected, ctx: DriverContext): Promis
   }
   const listener = listeners.get(at) ?? new Listener(at, ctx);
   listeners.set(at, listener);
-  const peer = listener.expect(expected, ctx);
+  const peer = listener.expect(expected, compiled, ctx);
   try {
     await listener.listening;
   } catch (error) {
@@ -217,6 +270,10 @@ export async function expectPeer(expected: Expected, ctx: DriverContext): Promis
   }
   return peer;
 }
+
+/** Whether both make the same of what a device sends. */
+const isSameProfile = (one: Compiled, other: Compiled): boolean =>
+  isDeepStrictEqual([one.profile, one.parameters], [other.profile, other.parameters]);
 
 function listOf(peers: readonly string[]): net.BlockList {
   const list = new net.BlockList();

@@ -1,62 +1,66 @@
 import { parseDuration } from "../../src/model/duration.ts";
 import { FaultError } from "../../src/model/fault.ts";
-import type { Profile } from "../../src/model/profile.ts";
 import { ReasonError } from "../../src/model/reason.ts";
 import type { Reading } from "../../src/model/value.ts";
 import type { Discovered, DriverContext, Limits, Session } from "../driver.ts";
 import type { Connection } from "../lib/connection.ts";
 import { type ProfileAddress, parseAddress } from "./address.ts";
 import { type Answer, readingOf } from "./answer.ts";
-import type { Compiled, CompiledError } from "./compiled.ts";
-import { ProfileLink, type Timing } from "./link.ts";
+import type { Compiled, CompiledError, CompiledRequest } from "./compiled.ts";
+import { Inbox, NotSent, staleMsOf } from "./inbox.ts";
+import { ProfileLink } from "./link.ts";
 import type { ExpectedPeer } from "./listener.ts";
 import { describeRequest, type ProfileRequest } from "./plan.ts";
 
 /** Variables of one answer. */
 const MAX_POINTS = 5000;
 
-const timingOf = ({ answer_within, between_bytes, pause, stale_after }: Profile): Timing => ({
-  answerMs: parseDuration(answer_within) ?? 0,
-  betweenBytesMs: parseDuration(between_bytes) ?? 0,
-  pauseMs: pause === undefined ? 0 : (parseDuration(pause) ?? 0),
-  staleMs: parseDuration(stale_after) ?? 0,
-});
+/** Where a device connects by itself: its place, and its connection; undefined: what it sent before it went is not stale. */
+interface Connected {
+  readonly peer: ExpectedPeer;
+  readonly link: ProfileLink | undefined;
+}
 
-/** A device that a profile describes, over an open connection. */
+/** A device that a profile describes. */
 export class ProfileSession implements Session<ProfileAddress, ProfileRequest, Limits> {
   readonly limits: Limits;
   readonly #compiled: Compiled;
-  readonly #link: ProfileLink;
-
+  readonly #inbox: Inbox;
+  readonly #link: ProfileLink | undefined;
   readonly #peer: ExpectedPeer | undefined;
+  #isClosed = false;
 
-  private constructor(compiled: Compiled, link: ProfileLink, peer: ExpectedPeer | undefined) {
+  private constructor(compiled: Compiled, inbox: Inbox, link: ProfileLink | undefined, peer?: ExpectedPeer) {
     this.#compiled = compiled;
+    this.#inbox = inbox;
     this.#link = link;
     this.#peer = peer;
     this.limits = { maxPoints: MAX_POINTS, maxBytes: compiled.framing.maxBytes, inFlight: 1 };
   }
 
-  /**
-   * Sends what the profile sends once when connected. Takes the connection over, and the place at which a device was expected, also where it
-   * throws. Throws ReasonError.
-   */
-  static async begin(connection: Connection, compiled: Compiled, ctx: DriverContext, peer?: ExpectedPeer): Promise<ProfileSession> {
-    const link = new ProfileLink(connection, ctx.tap, compiled, timingOf(compiled.profile));
+  /** Sends what the profile sends once when connected. Takes the connection over, also where it throws. Throws ReasonError. */
+  static async overConnection(connection: Connection, compiled: Compiled, ctx: DriverContext): Promise<ProfileSession> {
+    const inbox = new Inbox(connection.where, staleMsOf(compiled));
+    // That it took the connection is a sign of life: one that sends seldom is not connected to again before its messages would be stale.
+    inbox.heard();
+    const link = new ProfileLink(connection, ctx.tap, compiled, inbox);
     try {
-      for (const name of compiled.profile.connect) {
-        const request = compiled.requests.get(name);
-        const answer = request && (await link.begin(ctx, request));
-        if (answer && "error" in answer)
-          throw new ReasonError(
-            answer.error.answer.reason ?? "UNKNOWN",
-            `${describeRequest({ name, args: [] })}: ${answer.error.answer.meaning}`,
-          );
-      }
-      return new ProfileSession(compiled, link, peer);
+      await link.begin(ctx);
+      return new ProfileSession(compiled, inbox, link);
     } catch (error) {
       void link.close();
-      peer?.release();
+      throw error;
+    }
+  }
+
+  /** Of a device that connects by itself; the same, and gives its place back where it throws. */
+  static async atPeer({ peer, link }: Connected, compiled: Compiled, ctx: DriverContext): Promise<ProfileSession> {
+    try {
+      await link?.begin(ctx);
+      return new ProfileSession(compiled, peer.inbox, link, peer);
+    } catch (error) {
+      void link?.close();
+      peer.release(link);
       throw error;
     }
   }
@@ -65,9 +69,25 @@ export class ProfileSession implements Session<ProfileAddress, ProfileRequest, L
     const { name, args, points } = request;
     const compiled = this.#compiled.requests.get(name);
     if (!compiled) throw new FaultError("address_invalid", `the profile has no request ${name}`);
-    const answer: Answer = await this.#link.ask(ctx, compiled, args);
-    if ("error" in answer) return errorReadings(answer.error, request);
-    return points.map(({ address }) => readingOf(address.variable, answer.body, address.raw));
+    try {
+      const answer = await this.#answerTo(compiled, args, ctx);
+      if ("error" in answer) return errorReadings(answer.error, request);
+      return points.map(({ address }) => readingOf(address.variable, answer.body, address.raw));
+    } catch (error) {
+      if (!(error instanceof NotSent)) throw error;
+      return points.map(() => ({ quality: "bad", fault: error.fault, detail: error.message }));
+    }
+  }
+
+  #answerTo(request: CompiledRequest, args: readonly string[], ctx: DriverContext): Promise<NonNullable<Answer>> {
+    const link = this.#link;
+    if (request.send === undefined) {
+      const { answer_within } = this.#compiled.profile;
+      const answerMs = Math.min(ctx.timeouts.answerMs, parseDuration(answer_within) ?? 0);
+      return this.#inbox.read(ctx, request.name, answerMs, link?.failure());
+    }
+    if (!link) throw new ReasonError("CONNECTION_CLOSED", `${describeRequest({ name: request.name, args })}: the device is not connected`);
+    return link.ask(ctx, request, args);
   }
 
   async *discover(): AsyncGenerator<Discovered> {
@@ -82,16 +102,19 @@ export class ProfileSession implements Session<ProfileAddress, ProfileRequest, L
   }
 
   warnings(): readonly string[] {
-    return [...this.#link.warnings(), ...(this.#peer?.warnings() ?? [])];
+    return [...(this.#link?.warnings() ?? []), ...(this.#peer?.warnings() ?? [])];
   }
 
   alive(): boolean {
-    return this.#link.alive();
+    return this.#link?.alive() ?? this.#peer?.isAway() ?? false;
   }
 
-  close(): Promise<void> {
-    this.#peer?.release();
-    return this.#link.close();
+  /** The connection of a device that connects by itself stays at its place: cut off, it may be away for longer than its messages count. */
+  async close(): Promise<void> {
+    if (this.#isClosed) return;
+    this.#isClosed = true;
+    if (this.#peer) this.#peer.release(this.#link);
+    else await this.#link?.close();
   }
 }
 
