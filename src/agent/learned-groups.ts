@@ -2,7 +2,7 @@ import type { AnyDriver, Limits, Point, Request } from "../../drivers/driver.ts"
 import type { FaultError } from "../model/fault.ts";
 import { createYielder, inSlices, type Steps } from "../model/timer.ts";
 import type { Reading } from "../model/value.ts";
-import type { Narrowing } from "./narrowing.ts";
+import { type Narrowing, spreadPlace } from "./narrowing.ts";
 
 /** A reading that says why there is none. */
 export type BadReading = Extract<Reading, { quality: "bad" }>;
@@ -108,6 +108,8 @@ export class LearnedGroups {
   shut: BadReading | undefined;
   /** Readouts in a row without any answer. */
   unanswered = 0;
+  /** One that had a value in the last readout with any. */
+  answering: Point | undefined;
   /** Whether anything was ever answered. */
   isHeard = false;
   /** Whether anything was answered with values in the last readout. */
@@ -346,7 +348,8 @@ export class LearnedGroups {
     const open = ofPart.filter((group) => this.openOf(group).length > 0);
     const groups = open.length > 0 ? open : ofPart;
     const at = this.#rotation++;
-    const group = groups[at % Math.max(1, groups.length)];
+    // Of all, half of the plan may have no answer. Of a part it is in order: that it is silent is known by the ends of its requests.
+    const group = groups[part === undefined ? spreadPlace(at, groups.length) : at % Math.max(1, groups.length)];
     const points = group ? this.openOf(group) : [];
     const from = points.length > 0 ? points : (group?.fresh.points ?? []);
     return from[Math.floor(at / groups.length) % from.length];

@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import type { Point } from "../../drivers/driver.ts";
-import { type Division, Narrowing, spread } from "./narrowing.ts";
+import { type Division, Narrowing, spread, spreadPlace } from "./narrowing.ts";
 
 const points = (n: number): Point[] => Array.from({ length: n }, (_, index) => ({ index, address: index, type: { scalar: "uint16" } }));
 
@@ -24,6 +24,22 @@ function search(
   expect(narrowing.next()).toEqual([]);
   return { narrowing, asks, failures };
 }
+
+describe("spreadPlace", () => {
+  it("looks at each place once in as many tries, and leaves a half without an answer within four", () => {
+    fc.assert(
+      fc.property(fc.integer({ min: 1, max: 500 }), fc.nat(10_000), (count, from) => {
+        const places = Array.from({ length: count }, (_, i) => spreadPlace(from + i, count));
+        expect(new Set(places).size).toBe(count);
+        if (count < 4) return;
+        const isInHalf = (place: number) => place < count / 2;
+        for (let i = 0; i + 4 <= count; i++) expect(new Set(places.slice(i, i + 4).map(isInHalf)).size).toBe(2);
+      }),
+    );
+    expect(spreadPlace(0, 60)).toBe(0);
+    expect(spreadPlace(5, 0)).toBe(0);
+  });
+});
 
 describe("Narrowing", () => {
   it("finds one bad point of any number, wherever it is, in one ask a level", () => {

@@ -100,6 +100,18 @@ const SINGLY = 12;
 
 const pieceOf = (length: number): number => (length <= SINGLY ? 1 : Math.floor(Math.sqrt(length)));
 
+/** Which of `count` places is looked at in the try `at`: each once in `count` tries, from the first, and each far from the last ones. Pure. */
+export function spreadPlace(at: number, count: number): number {
+  let step = Math.max(1, Math.round(count * GOLDEN_PART));
+  while (divisorOf(step, count) > 1) step++;
+  return (at * step) % Math.max(1, count);
+}
+
+/** Multiples of it lie far from each other around a circle, however many there are. */
+const GOLDEN_PART = (Math.sqrt(5) - 1) / 2;
+
+const divisorOf = (one: number, other: number): number => (other === 0 ? one : divisorOf(other, one % other));
+
 /** Up to `most` (2 at least) of the list, spread evenly over it, its ends among them. Pure. */
 export function spread<T>(list: readonly T[], most: number): readonly T[] {
   if (list.length <= most) return list;

@@ -127,8 +127,8 @@ describe("readOnce", () => {
   it.each([
     ["is busy with one address alone, for ever", "busy", 0, 5],
     ["is busy with one address alone, the last one, for ever", "busy", 39, 5],
-    ["refuses one request with words that are about everything", "forbidden", 0, 2],
-    ["refuses one request with words that are about everything, the last one", "forbidden", 39, 2],
+    ["refuses one request with words that are about everything", "forbidden", 0, 4],
+    ["refuses one request with words that are about everything, the last one", "forbidden", 39, 4],
   ] as const)("reads all others of a device that %s", async (_, fault, at, within) => {
     const cells = new Cells(range(40), { intervalMs: 60_000 });
     await ticks(cells, 2);
@@ -233,6 +233,42 @@ describe("an address without an answer", () => {
       expect(goodOf(second)).toBe(100);
       expect(second.requests).toBeLessThanOrEqual(12);
     }
+  });
+});
+
+describe("half of the requests without an answer, more than a readout has time for", () => {
+  /** Readouts until one has all that is well. */
+  async function readoutsUntilGood(cells: Cells, wanted: number): Promise<number> {
+    for (let readout = 1; readout <= 60; readout++) if (goodOf(await cells.tick()) >= wanted) return readout;
+    return Number.POSITIVE_INFINITY;
+  }
+  const silent = (from: number) => {
+    const cells = new Cells(range(60), { perRequest: 1, gap: 0, intervalMs: 1000 });
+    for (const cell of range(30, from)) cells.faults.set(cell, "silent");
+    return cells;
+  };
+
+  it.each([0, 15, 30])("(from %i) the others are read, also from a fresh start", async (from) => {
+    expect(await readoutsUntilGood(silent(from), 25)).toBeLessThanOrEqual(15);
+  });
+
+  it("the others are read after the device was off at the start", async () => {
+    const cells = silent(0);
+    cells.everything = "silent";
+    await ticks(cells, 2);
+    cells.everything = undefined;
+    expect(await readoutsUntilGood(cells, 25)).toBeLessThanOrEqual(20);
+  });
+
+  it("after a readout without any answer, what had a value is asked first, and then by turns with others", async () => {
+    const cells = new Cells(range(60), { perRequest: 1, gap: 0 });
+    await cells.tick();
+    cells.everything = "silent";
+    await cells.tick();
+    const before = cells.asked.length;
+    await ticks(cells, 6);
+    const probes = cells.asked.slice(before).flat();
+    expect(probes).toEqual([0, 0, 0, 37, 0, 14]);
   });
 });
 

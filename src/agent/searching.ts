@@ -92,13 +92,18 @@ export class Searching {
     this.#healing.begin();
   }
 
+  /** Also where the last readout came to its end among what has no answer: more of it says nothing of the source. */
   mustProbeFirst(main: readonly Planned[]): boolean {
-    const { unanswered, shut, points } = this.#learned;
-    return (unanswered > 0 || shut !== undefined) && points.length > 1 && main.length > 0;
+    const { unanswered, shut, points, resumeAt, doubtful, answering } = this.#learned;
+    const isAmongSilent = resumeAt > 0 && doubtful !== undefined && answering !== undefined && this.#options.pass.answered === 0;
+    return (unanswered > 0 || shut !== undefined || isAmongSilent) && points.length > 1 && main.length > 0;
   }
 
+  /** What had a value last, by turns with others: it may be wrong by itself now, as it may be where everything was refused with it. */
   firstProbe(): { readonly request: Request } | undefined {
-    const point = this.#learned.pointOf(undefined);
+    const { answering, unanswered, closed, shut } = this.#learned;
+    const isPlanned = !shut && answering !== undefined && !closed.has(answering) && this.#learned.groupOf(answering) !== undefined;
+    const point = isPlanned && (unanswered === 0 || unanswered % 2 === 1) ? answering : this.#learned.pointOf(undefined);
     const [request] = point ? this.#learned.requestsFor([point]) : [];
     return request && { request };
   }
@@ -359,7 +364,9 @@ export class Searching {
 
   /** Gives every point that was not answered the reading that says why. */
   fill(readings: (Reading | undefined)[]): void {
-    const { closed, shut, silent, groups } = this.#learned;
+    const { closed, shut, silent, groups, points, answering } = this.#learned;
+    const isGood = ({ index }: Point) => readings[index]?.quality === "good";
+    if (!answering || !isGood(answering)) this.#learned.answering = points.find(isGood) ?? answering;
     for (const [point, { reading }] of closed) readings[point.index] ??= reading;
     for (const { searches } of groups)
       for (const { run, reading } of searches) for (const { index } of run) readings[index] ??= together(reading, this.#options.isThorough);
