@@ -66,10 +66,14 @@ export class Pager<T> {
   }
 }
 
-/** One after the other what is in the batches. Throws the signal's reason at the first batch after it: nobody may leave between empty ones. */
+/** What was under way when the signal aborted, and one more. */
+const MAX_LATE_BATCHES = 2;
+
+/** One after the other what is in the batches. Throws the signal's reason where they go on after it: nobody may leave between empty ones. */
 export async function* eachOf<T>(batches: AsyncIterable<readonly T[]>, signal: AbortSignal): AsyncGenerator<T> {
+  let late = 0;
   for await (const batch of batches) {
-    signal.throwIfAborted();
+    if (signal.aborted && late++ === MAX_LATE_BATCHES) throw signal.reason;
     yield* batch;
   }
 }

@@ -39,6 +39,8 @@ export interface RemoteLink {
 type Page = Extract<Answer, { type: "page" }>;
 
 const CLOSE_WITHIN_MS = 3000;
+/** A page may end before what the driver finds does, with nothing after it. */
+const MAX_LATE_PAGES = 2;
 /** Of the requests that the worker keeps for one session: beyond this it forgets them all and gets them again. */
 const MAX_KEPT_POINTS = 200_000;
 /** Points in one message: what takes over more of them holds up its thread. */
@@ -173,21 +175,21 @@ export class RemoteSession implements AnySession {
   }
 
   /**
-   * The worker looks for the next page when it is asked for it, and for no more once the consumer has left, or one page after the signal:
-   * that one tells the driver, which ends with its own words, and is the last of a driver that does not look at its signal.
+   * The worker looks for the next page when it is asked for it, and for no more once the consumer has left, or some pages after the signal:
+   * with them come what the driver has found, and its own end; a driver that does not look at its signal has no more.
    */
   async *#pages(first: Extract<Ask, { type: "prepare" | "discover" }>, ctx: DriverContext): AsyncGenerator<Page> {
     const { call } = first;
     let isOver = false;
+    let latePages = 0;
     try {
       for (let message: Ask = first; !isOver; message = { type: "next", call }) {
         this.#checkOpen();
-        const isLate = ctx.signal.aborted;
+        if (ctx.signal.aborted && latePages++ === MAX_LATE_PAGES) throw ctx.signal.reason;
         const page = await this.#link.ask(message, ctx);
         if (page.type !== "page") throw unexpected(page);
         isOver = page.isLast;
         yield page;
-        if (isLate && !isOver) throw ctx.signal.reason;
       }
     } finally {
       if (!isOver) this.#link.post({ type: "release", call });
