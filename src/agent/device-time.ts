@@ -98,7 +98,7 @@ const SEARCH_AT_ONCE_MS = 3000;
 const SPARE_ASK = 0.6;
 /** What answers and such asks may take of the device's time together, and such asks at most. */
 const MOST_BUSY = 0.75;
-const MOST_SPARE = 0.5;
+const MOST_SPARE = 0.6;
 /** Over about so long it is looked at how busy the device is with answers. */
 const LOAD_MS = 10_000;
 

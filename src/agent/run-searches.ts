@@ -46,6 +46,11 @@ export class RunSearches {
     return this.#searches.length > 0 && this.#searches.some(({ kind, group }) => kind === "lost" && group.fresh.part === part);
   }
 
+  /** Whether one more would have to wait for another to end. */
+  get areMany(): boolean {
+    return this.#searches.length >= SEARCHES_AT_ONCE;
+  }
+
   /** Whether one that waits for answers in vain goes on in the next readout. */
   get takeTime(): boolean {
     const { silent } = this.#context.learned;
@@ -82,9 +87,14 @@ export class RunSearches {
     return this.#stepOf(isFree, () => "share") ?? this.#stepOf((search) => !isFree(search), this.#context.searchTime);
   }
 
-  /** What costs no time-out goes first: what does could leave no time for it. */
+  /**
+   * What costs no time-out goes first: what does could leave no time for it. What is narrowed down to one point is asked again when no other
+   * waits: its neighbours are read, and those of the others are not.
+   */
   #stepOf(isMeant: (search: Search) => boolean, time: () => SearchTime | undefined): Extra | undefined {
-    for (const search of this.#searches.filter((one) => isMeant(one) && !this.#rests(one)).slice(0, SEARCHES_AT_ONCE)) {
+    const meant = this.#searches.filter((one) => isMeant(one) && !this.#rests(one));
+    const wide = meant.filter(({ narrowing }) => !narrowing.isDoubtful);
+    for (const search of (wide.length > 0 ? wide : meant).slice(0, SEARCHES_AT_ONCE)) {
       const taken = time();
       const extra = taken && this.#step(search);
       if (!extra) continue;

@@ -355,11 +355,18 @@ export class Searching {
   /** Plans what goes on in the next readout. `isUnanswered`: what failed is the device, nothing is learned of its parts. */
   finish(isUnanswered: boolean): void {
     if (!isUnanswered) this.#parts.finish();
+    const left = isUnanswered ? [] : this.#suspects.filter((suspect) => !this.#beginsSearch(suspect)).map(({ planned }) => planned.request);
     this.#runs.finish(isUnanswered);
     // Others of the device have its time: asked as planned in each readout, and charged for it, a suspect would never get any itself.
-    const left = isUnanswered ? [] : this.#suspects.map(({ planned }) => planned.request);
     this.#learned.doubtful = left.length > 0 ? new Set(left) : undefined;
     this.#options.share.searches(left.length > 0 || this.#runs.takeTime);
+  }
+
+  /** What others of the request may be read by in the next readout, where the request itself would take another time-out. */
+  #beginsSearch({ planned: { request, group }, reading, isQuick }: Suspect): boolean {
+    if (isQuick || request.points.length < 2 || this.#options.pass.answered === 0 || this.#runs.areMany) return false;
+    this.#runs.start(group, request.points, "lost", reading);
+    return true;
   }
 
   /** Gives every point that was not answered the reading that says why. */

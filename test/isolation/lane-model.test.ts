@@ -173,6 +173,8 @@ const spell = (kind: LaneFault["kind"], unit: number, register: number | undefin
   atMs,
   lastsMs,
 });
+/** Requests of 125. */
+const MANY = Array.from({ length: 500 }, (_, register) => register);
 const WELL = { units: [1], intervalMs: 1000 };
 /** What once went wrong, by what went wrong, with the longest gap in parts of two intervals and a time-out. */
 const NAMED: Readonly<Record<string, Play & { readonly gap: number }>> = {
@@ -268,6 +270,30 @@ const NAMED: Readonly<Record<string, Play & { readonly gap: number }>> = {
       busyMs: 0,
     },
     spells: [spell("silent", 10, 3, 1, 3000), spell("silent", 11, 0, 0, 20_000), spell("fin", 10, 0, 0, 3000)],
+  },
+  "large requests were searched for a share of the time, because an ask took a little more than half an interval": {
+    gap: 3,
+    lane: {
+      ...of(0, [
+        { units: [1], intervalMs: 1000 },
+        { units: [2], intervalMs: 1000 },
+      ]),
+      answerMs: 5,
+      registers: MANY,
+    },
+    spells: [4, 258, 363, 450].map((register) => spell("silent", 1, register, 0, 60_000)),
+  },
+  "sources that all searched were protected from each other": {
+    gap: 3,
+    lane: {
+      ...of(0, [
+        { units: [1], intervalMs: 1000 },
+        { units: [2], intervalMs: 1000 },
+      ]),
+      answerMs: 5,
+      registers: MANY,
+    },
+    spells: [4, 258].flatMap((register) => [1, 2].map((unit) => spell("silent", unit, register, 0, 60_000))),
   },
   "an exception of a gateway that came at once waited for time to search": {
     gap: 2.5,

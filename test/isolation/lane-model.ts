@@ -30,6 +30,8 @@ export interface LaneOptions {
   readonly answerMs: number;
   /** A serial gateway is busy for so long with what has no answer, and takes nothing else meanwhile; 0: it is a device that forgets it. */
   readonly busyMs: number;
+  /** Of each unit; absent: REGISTERS. */
+  readonly registers?: readonly number[];
 }
 
 /** Registers of each unit: a request for the first nine, and one for the others. */
@@ -130,7 +132,7 @@ export class LaneModel {
     this.#options = options;
     this.#dialect = DIALECTS[options.type];
     this.points = options.sources.map(({ units }) =>
-      units.flatMap((unit) => REGISTERS.map((register) => ({ unit, register, goodAtMs: Date.now() }))),
+      units.flatMap((unit) => this.#registers.map((register) => ({ unit, register, goodAtMs: Date.now() }))),
     );
     this.seen = options.sources.map(() => []);
     this.#asked = options.sources.map(() => 0);
@@ -143,6 +145,10 @@ export class LaneModel {
       clock,
       emit: ({ source: { name } }, readout) => this.#take(Number(name.split("-")[1]) - 1, readout),
     });
+  }
+
+  get #registers(): readonly number[] {
+    return this.#options.registers ?? REGISTERS;
   }
 
   static async start(options: LaneOptions): Promise<LaneModel> {
@@ -187,7 +193,7 @@ export class LaneModel {
   #inputOf({ units, intervalMs }: LaneSource, n: number): SourceInput {
     const { type } = this.#options;
     const { addressOf, details } = this.#dialect;
-    const addresses = units.flatMap((unit) => REGISTERS.map((register) => addressOf(unit, register)));
+    const addresses = units.flatMap((unit) => this.#registers.map((register) => addressOf(unit, register)));
     const variables = addresses.map((address, i) => variable(n, i, address, { type: this.#dialect.valueType }));
     const input = source(n, PORT, { variables, local: { connect_timeout: "1s", answer_timeout: `${ANSWER_TIMEOUT_MS}ms` } });
     const own = { type, ...details } as SourceInput["record"]["details"];
