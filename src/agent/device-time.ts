@@ -94,8 +94,8 @@ const LARGE_SHARE = 4;
  * share of the time, so that searching and probing take a tenth of it in the long run.
  */
 const SEARCH_AT_ONCE_MS = 3000;
-/** An ask of a search that takes no more than this part of the shortest interval delays readouts and costs none. */
-const SPARE_ASK = 0.6;
+/** An ask of a search that takes no more than this part of the shortest interval, less what answers take of it, delays readouts and costs none. */
+const SPARE_ASK = 0.85;
 /** What answers and such asks may take of the device's time together, and such asks at most. */
 const MOST_BUSY = 0.75;
 const MOST_SPARE = 0.6;
@@ -200,13 +200,17 @@ export class DeviceTime {
     if (intervalMs === undefined) return "own";
     if (this.#usedOfReserveMs() < SEARCH_AT_ONCE_MS) return "reserve";
     const costMs = Math.max(this.#usualCostMs, this.#pace.timeoutMs(Number.POSITIVE_INFINITY));
-    return costMs <= SPARE_ASK * intervalMs && this.#now() >= this.#spareAtMs ? "spare" : undefined;
+    return costMs <= (SPARE_ASK - this.#load()) * intervalMs && this.#now() >= this.#spareAtMs ? "spare" : undefined;
   }
 
   /** The part of the device's time that is left beside answers, with a margin. */
   #spare(): number {
-    const load = (this.#answersMs * Math.exp((this.#answersAtMs - this.#now()) / LOAD_MS)) / LOAD_MS;
-    return Math.max(1 / SMALL_SHARE, Math.min(MOST_SPARE, MOST_BUSY - load));
+    return Math.max(1 / SMALL_SHARE, Math.min(MOST_SPARE, MOST_BUSY - this.#load()));
+  }
+
+  /** The part of the device's time that answers take. */
+  #load(): number {
+    return (this.#answersMs * Math.exp((this.#answersAtMs - this.#now()) / LOAD_MS)) / LOAD_MS;
   }
 
   #noteLoad(ms: number): void {
