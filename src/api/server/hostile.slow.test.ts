@@ -67,43 +67,48 @@ function changed(value: unknown, at: readonly number[], other: unknown, isAdded:
   return isAdded && rest.length === 0 ? { ...value, [`${name}_`]: other } : { ...value, [name]: changed(inner, rest, other, isAdded) };
 }
 
+const SEEN = [200, 201, 204, 404, 422];
+
 test("nothing that a client sends is a failure of the server", { timeout: 60_000 }, async () => {
   const api = await startTestServer();
   const source = await api.send("POST", "/v2/data-sources", modbusSource("kept"));
   const uuids = [String(source.body["uuid"]), COLLECTOR, MACHINE, randomUUID()];
   const statuses = new Map<number, number>();
-  await fc.assert(
-    fc.asyncProperty(
-      fc.constantFrom(...(Object.keys(ROUTES) as Operation[])),
-      fc.array(fc.nat(20), { maxLength: 4 }),
-      odd,
-      fc.boolean(),
-      fc.constantFrom(...uuids),
-      fc.dictionary(fc.constantFrom("cursor", "uuid", "collector", "machine", "data_source", "x"), fc.string(), { maxKeys: 2 }),
-      fc.constantFrom<Record<string, string>>(
-        {},
-        {},
-        { authorization: api.collectorKey },
-        { "if-match": '"x", *' },
-        { "if-none-match": "," },
+  const unseen = () => SEEN.filter((status) => !statuses.has(status));
+  // Chance leaves one out now and then.
+  for (let round = 0; round < 4 && (round === 0 || unseen().length > 0); round++)
+    await fc.assert(
+      fc.asyncProperty(
+        fc.constantFrom(...(Object.keys(ROUTES) as Operation[])),
+        fc.array(fc.nat(20), { maxLength: 4 }),
+        odd,
+        fc.boolean(),
+        fc.constantFrom(...uuids),
+        fc.dictionary(fc.constantFrom("cursor", "uuid", "collector", "machine", "data_source", "x"), fc.string(), { maxKeys: 2 }),
+        fc.constantFrom<Record<string, string>>(
+          {},
+          {},
+          { authorization: api.collectorKey },
+          { "if-match": '"x", *' },
+          { "if-none-match": "," },
+        ),
+        async (operation, at, other, isAdded, uuid, query, headers) => {
+          const { method, path }: Route = ROUTES[operation];
+          const known = BODIES[operation];
+          const owned = JSON.parse(JSON.stringify(known ?? null).replaceAll(`"data_source":"${MACHINE}"`, `"data_source":"${uuid}"`));
+          const body = known === undefined ? undefined : changed(owned, at, other, isAdded);
+          const search = new URLSearchParams(query);
+          const asked = method === "GET" ? `?${method === "GET" && path.includes("revision") ? `collector=${uuid}` : search}` : "";
+          const { status, text } = await api.send(method, `${path.replace("{uuid}", uuid)}${asked}`, body, headers);
+          expect(status, `${operation} ${JSON.stringify(body)}: ${text}`).toBeLessThan(500);
+          statuses.set(status, (statuses.get(status) ?? 0) + 1);
+        },
       ),
-      async (operation, at, other, isAdded, uuid, query, headers) => {
-        const { method, path }: Route = ROUTES[operation];
-        const known = BODIES[operation];
-        const owned = JSON.parse(JSON.stringify(known ?? null).replaceAll(`"data_source":"${MACHINE}"`, `"data_source":"${uuid}"`));
-        const body = known === undefined ? undefined : changed(owned, at, other, isAdded);
-        const search = new URLSearchParams(query);
-        const asked = method === "GET" ? `?${method === "GET" && path.includes("revision") ? `collector=${uuid}` : search}` : "";
-        const { status, text } = await api.send(method, `${path.replace("{uuid}", uuid)}${asked}`, body, headers);
-        expect(status, `${operation} ${JSON.stringify(body)}: ${text}`).toBeLessThan(500);
-        statuses.set(status, (statuses.get(status) ?? 0) + 1);
-      },
-    ),
-    { numRuns: RUNS },
-  );
+      { numRuns: RUNS },
+    );
   expect(api.log.lines.filter((line) => line.startsWith("error"))).toEqual([]);
   // It was looked at what is refused and at what is taken.
-  for (const status of [200, 201, 204, 404, 422]) expect(statuses.get(status), `answers with ${status}`).toBeGreaterThan(0);
+  expect(unseen()).toEqual([]);
 });
 
 test("a body nested without end is refused, and the server goes on", async () => {
