@@ -76,7 +76,12 @@ describe("addresses", () => {
     ["DB1,REAL4", undefined, "DB1 4+4 REAL float32"],
     ["DB1,REAL4", "float32", "DB1 4+4 REAL float32"],
     ["DB1,X0.1", undefined, "DB1 0+1.1 BOOL bool"],
-    ["DB1,INT10.5", undefined, "DB1 10+10 INT int16[5]"],
+    ["DB1,INT10[5]", undefined, "DB1 10+10 INT int16[5]"],
+    ["DB1,INT10.16", undefined, "DB1 10+32 INT int16[16]"],
+    ["DB1,REAL10.5", undefined, "DB1 10+20 REAL float32[5]"],
+    ["DB1,TIME10.5", undefined, "DB1 10+20 TIME int32[5]"],
+    ["DB1,CHAR10", "CHAR(8)", "DB1 10+8 CHAR(8) string(8)"],
+    ["DB1,CHAR10[8]", undefined, "DB1 10+8 CHAR string(1)[8]"],
     ["DB1,S20.30", undefined, "DB1 20+32 STRING(30) string(30)"],
     ["DB1,STRING20.30[2]", undefined, "DB1 20+64 STRING(30) string(30)[2]"],
     ["DB1,S5TIME20", undefined, "DB1 20+2 S5TIME uint32"],
@@ -92,7 +97,11 @@ describe("addresses", () => {
     ["DB1.DBX0", /bit is missing/],
     ["DB1.DIX0.0", /expected/],
     ["DB1.DBX0.8", /bit is 8/],
-    ["DB1.DBW0.1", /leave out \.1/],
+    ["DB1.DBX0.12", /bit is 12/],
+    ["DB1.DBW0.1", /write DB1\.DBX1\.1 for bit 1/],
+    ["DB1.DBW0.12", /write DB1\.DBX0\.4 for bit 12/],
+    ["DB1.DBW0.16", /a WORD has 0 to 15/],
+    ["MW20.3", /write M21\.3 for bit 3/],
     ["DB0.DBX0.0", /data block is 0/],
     ["DB65536.DBB0", /data block is 65536/],
     ["DB1.DBB2097152", /byte is 2097152/],
@@ -105,7 +114,7 @@ describe("addresses", () => {
     ["DB1,REAL", /expected/],
     ["DB1,X4", /needs its bit/],
     ["DB1,STRING20.255", /254 characters/],
-    ["DB1,INT10.5[5]", /twice/],
+    ["DB1,REAL10.5[5]", /twice/],
     ["DB1,CONSTRUCTOR4", /expected/],
     ["PIW256", /expected/],
     ["L0.0", /expected/],
@@ -113,6 +122,27 @@ describe("addresses", () => {
     const error = refusal(text);
     expect(error).toMatchObject({ fault: "address_invalid", message: expect.stringMatching(words) });
     expect(error.message).toContain(JSON.stringify(text));
+  });
+
+  it.each([
+    ["DB1,WORD4.2", "DB1.DBX5.2", "DB1,WORD4[2]"],
+    ["DB1,INT10.5", "DB1.DBX11.5", "DB1,INT10[5]"],
+    ["DB1,INT10.5[5]", "DB1.DBX11.5", "DB1,INT10[5]"],
+    ["DB1,INT10.0", "DB1.DBX11.0", "DB1,INT10"],
+    ["DB1,BYTE4.2", "DB1.DBX4.2", "DB1,BYTE4[2]"],
+    ["DB1,D0.1", "DB1.DBX3.1", "DB1,D0[1]"],
+    ["DB1,DI0.31", "DB1.DBX0.7", "DB1,DI0[31]"],
+    ["DI7,LWORD8.9", "DI7.DIX14.1", "DI7,LWORD8[9]"],
+    ["M,W4.12", "M4.4", "M,W4[12]"],
+    ["DB1,CHAR10.8", "DB1,CHAR10 with the type CHAR(8)", "DB1,CHAR10[8]"],
+  ])("refuses %s, which is a bit or one text in some tools and an array in others, and names both spellings", (text, one, other) => {
+    const error = refusal(text);
+    expect(error.fault).toBe("address_invalid");
+    for (const spelling of [one, other]) {
+      expect(error.message).toContain(spelling);
+      const [address = "", type] = spelling.split(" with the type ");
+      expect(() => read(address, type)).not.toThrow();
+    }
   });
 
   it.each([

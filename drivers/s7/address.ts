@@ -27,13 +27,16 @@ const FORM =
   "expected for example DB1.DBX0.1, DB10.DBD4, DB10.DBW2[8], DB1,REAL4, DI5.DIW0, M0.0, MW20, I0.0, QB4, T5 or C3 (German E, A and Z too)";
 
 // A step 7 notation, with or without the % of TIA Portal, and with the blank that STEP 7 puts before a number.
-const IN_BLOCK = /^%?D([BI]) ?(\d{1,5}) ?\. ?(?:D\1)?([XBWD]) ?(\d{1,7})(?:\.(\d))?(?:\[(\d{1,5})\])?$/i;
-const IN_AREA = /^%?([MIEQAV])([XBWD]?) ?(\d{1,7})(?:\.(\d))?(?:\[(\d{1,5})\])?$/i;
+const IN_BLOCK = /^%?D([BI]) ?(\d{1,5}) ?\. ?(?:D\1)?([XBWD]) ?(\d{1,7})(?:\.(\d{1,2}))?(?:\[(\d{1,5})\])?$/i;
+const IN_AREA = /^%?([MIEQAV])([XBWD]?) ?(\d{1,7})(?:\.(\d{1,2}))?(?:\[(\d{1,5})\])?$/i;
 const TYPED = /^%?(?:D([BI]) ?(\d{1,5})|([MIEQA])), ?([A-Z][A-Z_]*?|S5TIME)(\d{1,7})(?:\.(\d{1,5}))?(?:\[(\d{1,5})\])?$/i;
 const NUMBERED = /^%?([TCZ]) ?(\d{1,5})(?:\[(\d{1,5})\])?$/i;
 
 const AREA_OF_LETTER: Readonly<Record<string, Area>> = { M: "M", I: "I", E: "I", Q: "Q", A: "Q", T: "T", C: "C", Z: "C" };
 const KIND_OF_WIDTH: Readonly<Record<string, Kind>> = { X: "BOOL", B: "BYTE", W: "WORD", D: "DWORD" };
+
+/** Kinds whose bits other tools name by a number behind the address. */
+const HAS_BITS: ReadonlySet<Kind> = new Set(["BYTE", "SINT", "WORD", "INT", "DWORD", "DINT", "LWORD", "LINT"]);
 
 /** A data block's number at most; bytes count from 0, and a bit's number has 24 bits on the wire. */
 const MAX_BLOCK = 65_535;
@@ -107,7 +110,7 @@ function locate(text: string): Located {
   return locateTyped(text, plain);
 }
 
-/** `DB1,REAL4`, `DB1,X0.1`, `DB1,STRING20.30` (30 characters from byte 20), `DB1,INT10.5` (five from byte 10). */
+/** `DB1,REAL4`, `DB1,X0.1`, `DB1,STRING20.30` (30 characters from byte 20), `DB1,REAL10.5` (five from byte 10). */
 function locateTyped(text: string, plain: string): Located {
   const [whole, blockLetter, block, areaLetter = "", word = "", byte, second, brackets] = TYPED.exec(plain) ?? [];
   const name = word.toUpperCase();
@@ -121,6 +124,7 @@ function locateTyped(text: string, plain: string): Located {
     if (second === undefined) throw addressInvalid(text, "a BOOL needs its bit, for example DB1,X0.1");
     return { ...at, bit: bitOf(text, second), type: { kind, chars: undefined, count: bracketCount } };
   }
+  if (second !== undefined) checkMeaning(text, at, kind, Number(second));
   const number = countOf(text, second);
   if (kind === "STRING" || kind === "WSTRING") {
     const chars = number ?? 254;
@@ -129,6 +133,26 @@ function locateTyped(text: string, plain: string): Located {
   }
   if (number !== undefined && bracketCount !== undefined) throw addressInvalid(text, `it counts its elements twice; leave out .${second}`);
   return { ...at, bit: undefined, type: { kind, chars: undefined, count: number ?? bracketCount } };
+}
+
+/**
+ * Refuse a number that is a bit in some tools and a count of elements in others (nodes7).
+ * Throws FaultError `address_invalid` where both can be meant, with the spelling of each.
+ */
+function checkMeaning(text: string, at: Pick<Located, "area" | "block" | "start">, kind: Kind, second: number): void {
+  const whole = text.trim().replace(/\.\d+(?:\[\d+\])?$/, "");
+  const { bytes } = KINDS[kind];
+  const isText = kind === "CHAR";
+  if (!isText && (!HAS_BITS.has(kind) || second >= bytes * 8)) return;
+  const one = isText ? `${whole} with the type CHAR(${second}) for one text` : `${bitPlace(at, bytes, second)} for bit ${second}`;
+  const other = second === 0 ? `${whole} for the whole` : `${whole}[${second}] for ${second} elements`;
+  throw addressInvalid(text, `.${second} has two meanings; write ${one}, or ${other}`);
+}
+
+/** Where bit `bit` of a number of `bytes` bytes is: STEP 7 keeps the most significant byte first. */
+function bitPlace({ area, block, start }: Pick<Located, "area" | "block" | "start">, bytes: number, bit: number): string {
+  const place = `${start + bytes - 1 - (bit >> 3)}.${bit & 7}`;
+  return area === "DB" || area === "DI" ? `${area}${block}.${area}X${place}` : `${area}${place}`;
 }
 
 function located(
@@ -145,8 +169,13 @@ function located(
   const start = byteOf(text, byte);
   if (width === "X" && bitText === undefined)
     throw addressInvalid(text, "a bit is missing, for example .0, or a letter for the width: B, W or D");
-  if (width !== "X" && bitText !== undefined) throw addressInvalid(text, `${width} is followed by a byte alone; leave out .${bitText}`);
   const kind = KIND_OF_WIDTH[width] ?? "BYTE";
+  if (width !== "X" && bitText !== undefined) {
+    const { bytes } = KINDS[kind];
+    const bit = Number(bitText);
+    if (bit >= bytes * 8) throw addressInvalid(text, `the bit is ${bit}, a ${kind} has 0 to ${bytes * 8 - 1}`);
+    throw addressInvalid(text, `${width} is followed by a byte only; write ${bitPlace({ area, block, start }, bytes, bit)} for bit ${bit}`);
+  }
   const bit = bitText === undefined ? undefined : bitOf(text, bitText);
   return { area, block, start, bit, width, type: { kind, chars: undefined, count: countOf(text, countText) }, isTyped: false };
 }
