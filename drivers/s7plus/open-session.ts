@@ -24,9 +24,8 @@ const EXPORT = { bytes: 32, label: "EXPERIMENTAL_OMS" } as const;
 export interface Credentials {
   /** "": the password of an access level. */
   readonly user: string;
+  /** Undefined: none is configured. */
   readonly password: string | undefined;
-  /** A password is configured, whether or not it is here. */
-  readonly isConfigured: boolean;
 }
 
 export interface OpenedSession {
@@ -108,12 +107,12 @@ class Opening {
   async #logIn(session: number, device: string | undefined): Promise<void> {
     const level = await readLevel(this.#link, session, this.#ctx);
     if (level !== undefined && level <= FULL_ACCESS) return;
-    const { password, isConfigured } = this.#credentials;
+    const { password } = this.#credentials;
     if (password === undefined) {
       if (level === NO_ACCESS)
         throw s7plusError(
           "AUTHENTICATION",
-          `the PLC gives no access without a password (protection level 4); ${isConfigured ? "it is configured and not on this machine: collector secret keeps it here" : "set the password of the data source, or give HMI access to anonymous users in the project"}`,
+          "the PLC gives no access without a password (protection level 4); set the password of the data source, or give HMI access to anonymous users in the project",
         );
       return;
     }

@@ -69,12 +69,7 @@ export class S7plusSession implements Session<PlusAddress, PlusRead, PlusLimits>
     try {
       const tls = await startTls(connection, details.destination_tsap, settings.certificate, ctx);
       link = new PlusLink(tls.connection, ctx);
-      const opened = await openSession(
-        link,
-        tls.socket,
-        { user: settings.user, password: secrets["password"], isConfigured: details.password.type === "configured" },
-        ctx,
-      );
+      const opened = await openSession(link, tls.socket, { user: settings.user, password: secrets["password"] }, ctx);
       return new S7plusSession(link, opened, settings, ctx);
     } catch (error) {
       void (link ?? connection).close();

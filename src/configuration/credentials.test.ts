@@ -154,6 +154,36 @@ describe("the secrets of the configuration", () => {
     [{}, { user_identity: null }, {}, undefined],
     [{}, { user_identity: "username" }, {}, undefined],
     [{ username: "u" }, null, { password: "" }, undefined],
+    [{ user: "" }, { password: { type: "none" } }, {}, undefined],
+    [{}, { password: { type: "configured" } }, { password: "p" }, undefined],
+    [
+      {},
+      { password: { type: "configured" } },
+      {},
+      "the password that is configured is not on this machine; type `sudo collector secret set broker`",
+    ],
+    [
+      { user: "u" },
+      { password: { type: "none" } },
+      {},
+      'the password of user "u" is not on this machine; type `sudo collector secret set broker`',
+    ],
+    [{ security: "psk" }, {}, {}, "the key of the gateway is not on this machine; type `sudo collector secret set broker`"],
+    [{ security: "psk" }, {}, { password: "p" }, undefined],
+    [{ security: "certificate" }, {}, {}, undefined],
+    [{}, { users: [] }, {}, undefined],
+    [
+      {},
+      { users: [{ username: "a" }, { username: "b" }] },
+      { "users.a.password": "p" },
+      'the password of user "b" is not on this machine; type `sudo collector secret set broker/users/b`',
+    ],
+    [
+      {},
+      { users: [{ username: "a b" }, { username: "c" }] },
+      {},
+      'the passwords of users "a b", "c" are not on this machine; type `sudo collector secret set \'broker/users/a b\'`',
+    ],
   ])("%o, %o and %o miss: %s", (settings, details, secrets, expected) =>
     expect(missingPassword(broker, { settings, details, secrets })?.missingSecret).toBe(expected),
   );
@@ -164,8 +194,7 @@ describe("the secrets of the configuration", () => {
     expect(awaited).toEqual({ awaitedSecret: expect.stringContaining('the password of user "u" is asked for at the configuration API') });
     expect(JSON.stringify(awaited)).not.toContain("secret set");
     const server = { settings: {}, details: { users: [{ username: "a" }, { username: "b" }] }, secrets: { "users.a.password": "p" } };
-    expect(missingPassword(broker, server, true)).toEqual({ awaitedSecret: expect.stringContaining('users "b" are asked for') });
-    expect(missingPassword(broker, server)).toBeUndefined();
+    expect(missingPassword(broker, server, true)).toEqual({ awaitedSecret: expect.stringContaining('user "b" is asked for') });
     expect(missingPassword(broker, { ...needed, secrets: { password: "p" } }, true)).toBeUndefined();
   });
 

@@ -4,6 +4,7 @@ import { readBoundedFile } from "../lib/bounded-file.ts";
 import { isAbsent } from "../lib/files.ts";
 import { messageOf } from "../model/failure.ts";
 import { nameInCommand } from "../model/name-in-command.ts";
+import { shellWord } from "../model/shell-word.ts";
 import { userSecretName } from "../model/sink-details.ts";
 import type { SinkSpec } from "../threads/delivery/messages.ts";
 import { DEFAULT_SETTINGS_FILE } from "./settings-file.ts";
@@ -151,8 +152,9 @@ export const canonicalKey = (key: string): string => {
   return UUID.test(owner) ? `${owner.toLowerCase()}${key.slice(owner.length)}` : key;
 };
 
-/** The command that brings the missing secret of an entry. */
-export const secretCommand = (entry: Entry): string => `sudo collector secret set ${nameInCommand(entry)}`;
+/** The command that brings the missing secret of an entry, or of one user of its own. */
+export const secretCommand = (entry: Entry, user?: string): string =>
+  `sudo collector secret set ${user === undefined ? nameInCommand(entry) : shellWord(`${nameInCommand(entry)}${USERS}${user}`, "NAME/users/USER")}`;
 
 /** The command that confirms that the secret of this machine is used where the configuration has it now. */
 export const confirmCommand = (entry: Entry): string => `sudo collector secret confirm ${nameInCommand(entry)}`;
@@ -176,8 +178,8 @@ export function withLocalSecrets(
 }
 
 /**
- * Words for a password that is needed and not here, with the command that brings it: a user is named, in the details or in the settings, and
- * there is no password; `isAwaited`: the API may still have it. An empty one counts as one: some users have none. Pure.
+ * Words for the secrets that an entry needs and does not have here, with the command that brings them, whatever its driver or kind of sink;
+ * `isAwaited`: the API may still have them. An empty secret counts as one: some users have none. Pure.
  */
 export function missingPassword(
   entry: Entry,
@@ -188,26 +190,39 @@ export function missingPassword(
   }: { readonly details: unknown; readonly settings: unknown; readonly secrets: Readonly<Record<string, string>> },
   isAwaited = false,
 ): Pick<SinkSpec, "missingSecret" | "awaitedSecret"> | undefined {
-  if (secrets["password"] !== undefined) return undefined;
-  const waiting = isAwaited ? usersWithout(details, secrets) : [];
-  if (waiting.length > 0) return { awaitedSecret: awaitedWords(`the passwords of users ${waiting.join(", ")} are`) };
-  // opcua has the user one level down, with the kind of identity; a certificate's has none.
-  const user = [settings, details, fieldOf(details, "user_identity")].map(usernameIn).find((name) => name !== undefined);
-  if (user === undefined) return undefined;
-  const password = `the password of user ${JSON.stringify(user)}`;
+  const own = secrets["password"] === undefined ? neededSecret(details, settings) : undefined;
+  const [user, ...others] = own === undefined ? usersWithout(details, secrets) : [];
+  if (own === undefined && user === undefined) return undefined;
+  const named = [user, ...others].map((name) => JSON.stringify(name)).join(", ");
+  const [what, verb] =
+    own !== undefined
+      ? [own, "is"]
+      : others.length > 0
+        ? [`the passwords of users ${named}`, "are"]
+        : [`the password of user ${named}`, "is"];
   // A secret that is set here meanwhile would win over the API's from then on.
-  return isAwaited
-    ? { awaitedSecret: awaitedWords(`${password} is`) }
-    : { missingSecret: `${password} is not on this machine; type \`${secretCommand(entry)}\`` };
+  if (isAwaited) return { awaitedSecret: `${what} ${verb} asked for at the configuration API, which has not answered yet` };
+  return { missingSecret: `${what} ${verb} not on this machine; type \`${secretCommand(entry, user)}\`` };
 }
 
-const awaitedWords = (what: string): string => `${what} asked for at the configuration API, which has not answered yet`;
+/**
+ * What the secret `password` of an entry is, in words, where its details or its settings need one: they name a user, have a password
+ * configured, or encrypt with a key that both sides have; undefined: they need none. Pure.
+ */
+function neededSecret(details: unknown, settings: unknown): string | undefined {
+  // opcua has the user one level down, with the kind of identity; a certificate's has none.
+  const user =
+    [settings, details, fieldOf(details, "user_identity")].map(usernameIn).find((name) => name !== undefined) ?? textIn(settings, "user");
+  if (user !== undefined) return `the password of user ${JSON.stringify(user)}`;
+  if (fieldOf(fieldOf(details, "password"), "type") === "configured") return "the password that is configured";
+  return fieldOf(settings, "security") === "psk" ? "the key of the gateway" : undefined;
+}
 
-/** Users of a server of ours whose password is not here. What a missing one means later, the sink says. */
+/** Users of a server of ours whose password is not here. */
 function usersWithout(details: unknown, secrets: Readonly<Record<string, string>>): readonly string[] {
   const users = fieldOf(details, "users");
   const names = Array.isArray(users) ? users.map(usernameIn).filter((name) => name !== undefined) : [];
-  return names.filter((name) => secrets[userSecretName(name)] === undefined).map((name) => JSON.stringify(name));
+  return names.filter((name) => secrets[userSecretName(name)] === undefined);
 }
 
 /** Words for secrets of this machine that are used instead of others that the API has; undefined: there are none. Pure. */
@@ -226,6 +241,12 @@ export function overrideNote(
 const usernameIn = (value: unknown): string | undefined => {
   const name = fieldOf(value, "username");
   return typeof name === "string" ? name : undefined;
+};
+
+/** A text that is not empty. */
+const textIn = (value: unknown, field: string): string | undefined => {
+  const text = fieldOf(value, field);
+  return typeof text === "string" && text !== "" ? text : undefined;
 };
 
 const fieldOf = (value: unknown, field: string): unknown =>

@@ -124,6 +124,32 @@ describe("desiredState", () => {
     expect(sources[1]?.variables.map(({ name }) => name)).toEqual(["v"]);
   });
 
+  it.each([
+    ["an s7plus password that is configured and not on this machine", { type: "s7plus", password: { type: "configured" } }, {}],
+    ["an s7plus user without a password", { type: "s7plus", password: { type: "none" } }, { user: "otto" }],
+    ["a gateway without its key", { type: "vendor_gateway" }, { security: "psk" }],
+  ])("%s is a missing secret, and one that may come is awaited", async (_, details, local) => {
+    const listed = { ...source(1, "a"), type: details.type, details };
+    const desired = { ...input().desired, sources: [listed as never], sinks: [] };
+    const settings = { ...input().settings, sources: { a: local } };
+    const [missing] = (await desiredState(input({ desired, settings }))).sources;
+    expect(missing?.missingSecret).toContain("is not on this machine; type `sudo collector secret set a`");
+    const [awaited] = (await desiredState(input({ desired: { ...desired, areSecretsAwaited: true }, settings }))).sources;
+    expect(awaited?.awaitedSecret).toContain("has not answered yet");
+    const [known] = (await desiredState(input({ desired: { ...desired, secrets: { [uuid(1)]: { password: "p" } } }, settings }))).sources;
+    expect([known?.missingSecret, known?.awaitedSecret]).toEqual([undefined, undefined]);
+  });
+
+  it("a hosted server whose user has no password here is a missing secret, before anything opens", async () => {
+    const server = { ...mqtt, name: "server", type: "opcua", details: { type: "opcua", users: [{ username: "scada" }] } };
+    const desired = { ...input().desired, sources: [], sinks: [server as never] };
+    expect((await desiredState(input({ desired }))).sinks[0]?.missingSecret).toBe(
+      'the password of user "scada" is not on this machine; type `sudo collector secret set server/users/scada`',
+    );
+    const credentials = { secretOf: () => undefined, userSecretsOf: () => new Map([["scada", "p"]]) };
+    expect((await desiredState(input({ desired, credentials }))).sinks[0]?.missingSecret).toBeUndefined();
+  });
+
   it("takes a data sink's type from its details too", async () => {
     const sinks = [{ ...mqtt, type: "opcua" } as never];
     expect((await desiredState(input({ desired: { ...input().desired, sinks } }))).sinks).toMatchObject([
