@@ -20,8 +20,7 @@ export interface TreeOptions {
 
 const WRAPPER = `#!/bin/sh
 . /usr/lib/collector/bin/runtime-flags.sh
-# Without the last one a signal opens Node's debugger, through which the process can be made to do anything.
-set -- /usr/lib/collector/bin/node $flags --disable-sigusr1 /usr/lib/collector/app/main.js "$@"
+set -- /usr/lib/collector/bin/node $flags /usr/lib/collector/app/main.js "$@"
 # A service manager wants to be notified: over a socket that Node cannot open.
 [ -z "\${NOTIFY_SOCKET:-}" ] || [ ! -x /usr/bin/perl ] || set -- /usr/bin/perl /usr/lib/collector/bin/notify-socket.pl "$@"
 exec "$@"

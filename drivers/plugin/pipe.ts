@@ -1,6 +1,7 @@
 import { spawn } from "node:child_process";
 import net from "node:net";
 import type { Writable } from "node:stream";
+import { launchWords } from "../../src/lib/launch.ts";
 import { messageOf, toReasonError } from "../../src/model/failure.ts";
 import { ReasonError } from "../../src/model/reason.ts";
 
@@ -28,9 +29,6 @@ const MAX_PLUGINS = 32;
 const MEMORY_MIB = 1024;
 /** Characters of what it wrote last on stderr. */
 const LAST_WORDS = 300;
-/** A shell sets the limit, since Node cannot; env takes away what the shell itself exports. */
-const LAUNCH = 'ulimit -d "$1"; ulimit -c 0; (echo 1000 >/proc/self/oom_score_adj) 2>/dev/null; shift; exec /usr/bin/env -i "$@"';
-
 let running = 0;
 
 function takePlace(): () => void {
@@ -48,7 +46,7 @@ function takePlace(): () => void {
 export function runPlugin(command: readonly string[], events: PipeEvents): PluginPipe {
   const release = takePlace();
   const ended = Promise.withResolvers<void>();
-  const child = spawn("/bin/sh", ["-c", LAUNCH, "collector-plugin", String(MEMORY_MIB * 1024), ...command], {
+  const child = spawn(...launchWords({ name: "plugin", memoryKiB: MEMORY_MIB * 1024, command, isBare: true }), {
     stdio: ["pipe", "pipe", "pipe"],
     env: {},
     cwd: "/",

@@ -5,8 +5,7 @@ const WITHIN_MS = 10_000;
 
 /**
  * Ends one worker thread of a running collector from outside, at once and without its consent: the operating system has no signal for a
- * single thread, so SIGUSR1 opens Node's own debugger, and that makes the thread exit. The collector has to be started with
- * INSPECTABLE in its environment. `by` is the JavaScript that ends it. Throws an Error where there is no such worker.
+ * single thread, so Node's own debugger makes the thread exit. The collector has to be started with INSPECTABLE in its environment. `by` is the JavaScript that ends it. Throws an Error where there is no such worker.
  */
 export async function killWorker(
   collector: CollectorProcess,
@@ -45,11 +44,10 @@ export async function killWorker(
 /** Fills the heap with 600 MiB at most: where no limit ends the worker before, the machine of the test is spared. */
 export const FILL_HEAP = "globalThis.kept = []; for (let mib = 0; mib < 600; mib++) kept.push(Array(131_072).fill(mib))";
 
-/** A port of the debugger that is free, for several collectors on one machine. */
-export const INSPECTABLE = { NODE_OPTIONS: "--inspect-port=0" };
+/** Opens the debugger on a port that is free, for several collectors on one machine: no signal opens it. */
+export const INSPECTABLE = { NODE_OPTIONS: "--inspect=127.0.0.1:0" };
 
-async function debuggerUrl({ child, log }: CollectorProcess): Promise<string> {
-  child.kill("SIGUSR1");
+async function debuggerUrl({ log }: CollectorProcess): Promise<string> {
   const endMs = performance.now() + WITHIN_MS;
   for (;;) {
     const url = log.map((line) => /Debugger listening on (ws:\S+)/.exec(line)?.[1]).findLast((one) => one !== undefined);

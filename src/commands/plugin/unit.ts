@@ -1,3 +1,4 @@
+import { closedToDebuggers } from "../../lib/launch.ts";
 import type { Policy } from "../../model/policy.ts";
 
 export interface UnitInput {
@@ -60,7 +61,7 @@ StandardInput=socket
 StandardOutput=socket
 StandardError=journal
 SyslogIdentifier=collector-plugin-${name}
-ExecStart=/bin/sh -c ${quoted(LAUNCHER)} collector-plugin ${command.map(quoted).join(" ")}
+ExecStart=/bin/sh -c ${quoted(LAUNCHER)} collector-plugin ${closedToDebuggers(command).map(quoted).join(" ")}
 # How the launcher ends.
 SuccessExitStatus=SIGKILL
 TimeoutStopSec=5s

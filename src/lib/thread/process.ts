@@ -3,6 +3,7 @@ import { EventEmitter } from "node:events";
 import { readFileSync } from "node:fs";
 import type { Readable } from "node:stream";
 import { fileURLToPath } from "node:url";
+import { launchWords } from "../launch.ts";
 import type { FromChild, ToChild } from "./child.ts";
 
 /** Of a worker that is a process. */
@@ -23,11 +24,6 @@ export interface ChildWorkerOptions extends ProcessLimits {
   readonly heartbeatMs?: number;
 }
 
-/**
- * Where memory is short, the kernel ends this process before the one that started it. The limit is for data segments, which since Linux 4.7
- * are all private memory that can be written (getrlimit(2)); a shell sets it, since Node cannot.
- */
-const LAUNCH = 'ulimit -d "$1"; echo 1000 >/proc/self/oom_score_adj; shift; exec "$@"';
 /** Much is made of each value that dies young (bin/runtime-flags.sh). */
 const YOUNG = "--scavenger-max-new-space-capacity-mb=8";
 const HEARTBEAT_MS = 5000;
@@ -66,8 +62,8 @@ export class ChildWorker extends EventEmitter<Events> {
     this.#memoryMiB = memoryMiB;
     this.#heartbeatMs = heartbeatMs;
     const limitKiB = memoryMiB * 1024 + reservedKiB();
-    const node = [process.execPath, YOUNG, `--max-old-space-size=${heapMiB}`, fileURLToPath(entry)];
-    const child = spawn("/bin/sh", ["-c", LAUNCH, `collector-${name}`, String(limitKiB), ...node], {
+    const command = [process.execPath, YOUNG, `--max-old-space-size=${heapMiB}`, fileURLToPath(entry)];
+    const child = spawn(...launchWords({ name, memoryKiB: limitKiB, command }), {
       stdio: ["ignore", "pipe", "pipe", "ipc"],
       serialization: "advanced",
       ...(env && { env: { ...env } }),
