@@ -4,7 +4,8 @@ import type { Log } from "../model/context.ts";
 import { formatDuration } from "../model/duration.ts";
 import { errorCode } from "../model/failure.ts";
 import type { ReadoutStatusReport } from "../model/resources.ts";
-import { ConfigurationLists, NONE, type Send, unfinishedList, wrongShape } from "./configuration-lists.ts";
+import { type Send, unfinishedList, wrongShape } from "./configuration-list.ts";
+import { ConfigurationLists, NONE } from "./configuration-lists.ts";
 import type { Desired, Secrets } from "./desired.ts";
 import { type GrowingPause, longerPause, noPause } from "./growing-pause.ts";
 import type { HttpTimeouts } from "./http.ts";
@@ -339,7 +340,7 @@ export class ApiClient {
       secrets: previous?.secrets ?? {},
       revision,
       warnings: sources.warnings,
-      isOutdated: sources.unidentified > 0,
+      isOutdated: isDoubtful(sources),
     };
   }
 
@@ -427,10 +428,16 @@ const outdated = (parts: PulledParts, warning: string): PulledParts => ({
   isOutdated: true,
 });
 
-const withPart = (parts: PulledParts, part: Pick<AcceptedSecrets, "warnings" | "unidentified">): PulledParts => ({
+/** What a part of the configuration says of itself. */
+type PartWords = Pick<AcceptedSecrets, "warnings" | "unidentified"> & { readonly waiting?: number };
+
+/** Not all of it is what the API has now. */
+const isDoubtful = ({ unidentified, waiting = 0 }: PartWords): boolean => unidentified > 0 || waiting > 0;
+
+const withPart = (parts: PulledParts, part: PartWords): PulledParts => ({
   ...parts,
   warnings: [...parts.warnings, ...part.warnings],
-  isOutdated: parts.isOutdated || part.unidentified > 0,
+  isOutdated: parts.isOutdated || isDoubtful(part),
 });
 
 function withDeadline(outer: AbortSignal, ms: number): { readonly signal: AbortSignal; clear(): void } {

@@ -12,6 +12,8 @@ export interface AcceptedRecords<T> {
   readonly warnings: readonly string[];
   /** Records without a usable uuid: which ones they are cannot be known, so their list removes nothing. */
   readonly unidentified: number;
+  /** Records that stay although nothing names them: the next pull decides. */
+  readonly waiting: number;
   /** Records arrived, and none of them has a usable uuid: this is not a list of records. */
   readonly isUnusable: boolean;
 }
@@ -57,81 +59,154 @@ export function* judgeEach<T extends { readonly uuid: string }>(
   for (const item of received) yield judgeRecord(item, schema, owner);
 }
 
+/** What came of asking again for entries that a list does not name. */
+export interface AskedAgain<T> {
+  /** What the API says of some of them. */
+  readonly found: readonly Judged<T>[];
+  /** Entries that stay although nothing names them. */
+  readonly waiting: readonly T[];
+  readonly warnings: readonly string[];
+}
+
+export interface AcceptInput<T> {
+  /** Singular, for the warnings: `data source`. */
+  readonly what: string;
+  readonly received: Iterable<Judged<T>>;
+  readonly previous: readonly T[];
+  readonly collector: string;
+  /** Asks again for entries of `previous` that the list does not name, where there are any. Absent: they are gone. */
+  readonly askAgain?: (missing: readonly T[]) => Promise<AskedAgain<T>>;
+}
+
 /**
  * Takes each record of a list by itself. One that does not validate is kept out, and the last good one of its uuid stays; one of another
  * collector is dropped; of a uuid that is listed several times the first record that validates is used. With a record that has no usable
  * uuid nothing of `previous` is removed. Every outcome but the good one is a warning. Goes by slices.
  */
 export async function acceptRecords<T extends { readonly uuid: string }>(
-  input: {
-    /** Singular, for the warnings: `data source`. */
-    readonly what: string;
-    readonly received: Iterable<Judged<T>>;
-    readonly previous: readonly T[];
-    readonly collector: string;
-  },
+  { what, received, previous, collector, askAgain }: AcceptInput<T>,
   yieldToEventLoop: YieldToEventLoop = createYielder(),
 ): Promise<AcceptedRecords<T>> {
-  const { what, received, previous, collector } = input;
   const lastGood = new LargeMap<T>();
   for (const record of previous) {
     lastGood.set(record.uuid, record);
     await yieldToEventLoop();
   }
-  const listed = new LargeMap<Listed<T>>();
-  const inOrder = new LargeList<Listed<T>>();
-  const repeated = new Map<string, number>();
-  const invalid = createBoundedWarnings((more) => `${more} more ${what}s do not validate`);
-  let count = 0;
-  let unidentified = 0;
-  let foreign = 0;
+  const intake = new Intake<T>(what, collector, lastGood);
   for (const judged of received) {
     await yieldToEventLoop();
-    count++;
+    intake.take(judged);
+  }
+  const { unidentified } = intake;
+  const missing: T[] = [];
+  for (const record of previous) {
+    if (!intake.names(record.uuid)) missing.push(record);
+    await yieldToEventLoop();
+  }
+  const asked = unidentified === 0 && missing.length > 0 ? await askAgain?.(missing) : undefined;
+  for (const judged of asked?.found ?? []) intake.take(judged);
+  const used = await intake.used(yieldToEventLoop);
+  const unlisted = unidentified > 0 ? missing : (asked?.waiting ?? []);
+  return {
+    records: unlisted.length > 0 ? [...used, ...unlisted] : used,
+    warnings: [
+      ...intake.warnings(),
+      ...(unidentified > 0
+        ? [`${unidentifiedWords(what, unidentified)}; nothing is removed: ${unlisted.length} that the list does not name stay`]
+        : []),
+      ...intake.foreignWarnings(),
+      ...(asked?.warnings ?? []),
+    ],
+    unidentified,
+    waiting: asked?.waiting.length ?? 0,
+    isUnusable: intake.isUnusable,
+  };
+}
+
+/** Takes the records of one list, one after the other. */
+class Intake<T extends { readonly uuid: string }> {
+  readonly #what: string;
+  readonly #collector: string;
+  readonly #lastGood: LargeMap<T>;
+  readonly #listed = new LargeMap<Listed<T>>();
+  readonly #inOrder = new LargeList<Listed<T>>();
+  readonly #repeated = new Map<string, number>();
+  readonly #invalid: ReturnType<typeof createBoundedWarnings>;
+  #count = 0;
+  #unidentified = 0;
+  #foreign = 0;
+
+  constructor(what: string, collector: string, lastGood: LargeMap<T>) {
+    this.#what = what;
+    this.#collector = collector;
+    this.#lastGood = lastGood;
+    this.#invalid = createBoundedWarnings((more) => `${more} more ${what}s do not validate`);
+  }
+
+  /** Records without a usable uuid. */
+  get unidentified(): number {
+    return this.#unidentified;
+  }
+
+  /** Records arrived, and none of them has a usable uuid. */
+  get isUnusable(): boolean {
+    return this.#count > 0 && this.#unidentified === this.#count;
+  }
+
+  names(uuid: string): boolean {
+    return this.#listed.get(uuid) !== undefined;
+  }
+
+  take(judged: Judged<T>): void {
+    this.#count++;
     const { uuid, owner } = judged;
-    let one = uuid === undefined ? undefined : listed.get(uuid);
-    if (uuid === undefined) unidentified++;
-    else if (one) repeated.set(uuid, (repeated.get(uuid) ?? 1) + 1);
-    else {
-      one = { used: undefined, isValid: false };
-      listed.set(uuid, one);
-      inOrder.push(one);
-    }
-    if (one && owner !== undefined && owner !== collector) foreign++;
+    const one = uuid === undefined ? undefined : this.#entryOf(uuid);
+    if (uuid === undefined) this.#unidentified++;
+    if (one && owner !== undefined && owner !== this.#collector) this.#foreign++;
     else if (!("why" in judged)) {
       if (one && !one.isValid) one.used = judged.record;
       if (one) one.isValid = true;
     } else {
-      const kept = uuid === undefined ? undefined : lastGood.get(uuid);
+      const kept = uuid === undefined ? undefined : this.#lastGood.get(uuid);
       if (one && !one.isValid) one.used = kept;
       const consequence = kept ? "its last good configuration stays" : "it is left out";
-      invalid.add(`${what} ${uuid ?? `number ${count} of the list`}: ${judged.why}; ${consequence}`);
+      this.#invalid.add(`${this.#what} ${uuid ?? `number ${this.#count} of the list`}: ${judged.why}; ${consequence}`);
     }
   }
-  const usedList = new LargeList<T>();
-  for (const { used: record } of inOrder.whole()) {
-    if (record) usedList.push(record);
-    await yieldToEventLoop();
+
+  async used(yieldToEventLoop: YieldToEventLoop): Promise<readonly T[]> {
+    const used = new LargeList<T>();
+    for (const { used: record } of this.#inOrder.whole()) {
+      if (record) used.push(record);
+      await yieldToEventLoop();
+    }
+    return used.whole();
   }
-  const used = usedList.whole();
-  const unlisted = unidentified > 0 ? previous.filter(({ uuid }) => !listed.get(uuid)) : [];
-  return {
-    records: unlisted.length > 0 ? [...used, ...unlisted] : used,
-    warnings: [
-      ...invalid.all(),
-      ...repeatedWarnings(what, repeated),
-      ...(unidentified > 0
-        ? [`${unidentifiedWords(what, unidentified)}; nothing is removed: ${unlisted.length} that the list does not name stay`]
-        : []),
-      ...(foreign > 0 ? [`${foreign} ${what}${foreign === 1 ? "" : "s"} of another collector in the API's answer: left out`] : []),
-    ],
-    unidentified,
-    isUnusable: count > 0 && unidentified === count,
-  };
+
+  warnings(): readonly string[] {
+    return [...this.#invalid.all(), ...repeatedWarnings(this.#what, this.#repeated)];
+  }
+
+  foreignWarnings(): readonly string[] {
+    const [what, foreign] = [this.#what, this.#foreign];
+    return foreign > 0 ? [`${foreign} ${what}${foreign === 1 ? "" : "s"} of another collector in the API's answer: left out`] : [];
+  }
+
+  #entryOf(uuid: string): Listed<T> {
+    const known = this.#listed.get(uuid);
+    if (known) {
+      this.#repeated.set(uuid, (this.#repeated.get(uuid) ?? 1) + 1);
+      return known;
+    }
+    const one: Listed<T> = { used: undefined, isValid: false };
+    this.#listed.set(uuid, one);
+    this.#inOrder.push(one);
+    return one;
+  }
 }
 
 /** What of the secrets is used. */
-export interface AcceptedSecrets extends Omit<AcceptedRecords<never>, "records"> {
+export interface AcceptedSecrets extends Omit<AcceptedRecords<never>, "records" | "waiting"> {
   readonly secrets: Secrets;
 }
 

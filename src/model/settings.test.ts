@@ -11,7 +11,7 @@ const api = (more: object) => ({
 test("an empty file is the embedded API on loopback with every default", () => {
   expect(settingsSchema.parse({})).toMatchObject({
     state_dir: "/var/lib/collector",
-    embedded_api: { listen: "127.0.0.1:8420", poll_interval: 2000 },
+    embedded_api: { listen: "127.0.0.1:8420", poll_interval: 500 },
     readout_interval_unit: "seconds",
     publish_interval_unit: "seconds",
     buffer: { max_bytes: 2 ** 30, max_age: 30 * 86_400_000, keep_removed: 86_400_000 },
@@ -25,6 +25,10 @@ test("an empty file is the embedded API on loopback with every default", () => {
     answer_timeout: 3000,
     prepare_timeout: 60_000,
   });
+});
+
+test("what somebody removes at the embedded API is seen within a second: the wait for the next question is shorter, with its jitter", () => {
+  expect(settingsSchema.parse({}).embedded_api.poll_interval * 1.1).toBeLessThan(1000);
 });
 
 test("the API's key needs a collector, and a network that does not show it", () => {

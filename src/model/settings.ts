@@ -142,7 +142,7 @@ export const embeddedApiSettingsSchema = z
       .optional()
       .describe("TLS of the embedded configuration API; absent: plain http"),
     insecure: z.boolean().default(false).describe("Serve keys and passwords over plain http to other machines; status shows it"),
-    poll_interval: duration("2s").describe("How often the collector asks its own embedded API for changes"),
+    poll_interval: duration("500ms").describe("How often the collector asks its own embedded API for changes"),
     values: z
       .strictObject({
         max_bytes: size("1GiB").describe("Bound of the values that platform sinks send to the embedded API"),
