@@ -34,7 +34,7 @@ describe("buffer file", () => {
     expect(reader.position("a")).toEqual({ older: [], live: 3 });
     expect(reader.position("b")).toEqual({ older: [], live: 1 });
     expect(reader.position("c")).toBeUndefined();
-    expect([reader.epoch(), reader.nextId()]).toEqual([epoch, 4]);
+    expect([reader.epoch(), reader.place("a")?.nextId]).toEqual([epoch, 4]);
     const rows = reader.read(1, 4, 2 ** 20);
     expect(rows.map((row) => row.id)).toEqual([1, 2, 3]);
     expect(reader.layout(rows[0]?.layout ?? -1)).toEqual(layout);

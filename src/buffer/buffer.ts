@@ -42,6 +42,13 @@ export interface Position {
   readonly live: number;
 }
 
+/** Where a sink stands in the file at one moment. */
+export interface Place {
+  readonly position: Position;
+  /** The id that the next batch gets. Every batch below it is committed, or will never be. */
+  readonly nextId: number;
+}
+
 /** A sink as the buffer knows it: what "pending" is counted in. */
 export interface BufferSink {
   readonly id: string;
@@ -169,6 +176,7 @@ export interface Buffer {
 /** The delivery's side: short reads through a read-only connection, no iterator left open. */
 export interface BufferReader {
   position(sink: string): Position | undefined;
+  place(sink: string): Place | undefined;
   /** Batches with from <= id < to in order, until maxBytes of payload are reached (at least one if there is one). */
   read(from: number, to: number, maxBytes: number): readonly StoredBatch[];
   layout(id: number): Layout | undefined;

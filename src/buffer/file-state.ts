@@ -13,7 +13,7 @@ import { type StampRange, type StampRow, stampRange } from "./stamps.ts";
 
 /** All that a transaction changes, replaced as a whole once it is on disk. */
 export interface FileState extends SinksState {
-  /** The file's next_id; above nextId while nothing is stored, so that most ids cost no write. */
+  /** The file's next_id; above nextId while no sink is active and nothing is stored, so that most ids cost no write. */
   readonly reservedId: number;
   readonly run: string;
   readonly lastSeq: number;

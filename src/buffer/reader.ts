@@ -1,17 +1,15 @@
 import Database from "better-sqlite3";
 import type { Layout } from "../model/layout.ts";
-import type { BufferReader, Position, Start, StoredBatch } from "./buffer.ts";
+import type { BufferReader, Place, Position, Start, StoredBatch } from "./buffer.ts";
 import { layoutRows } from "./layout-rows.ts";
 import { lossReader } from "./losses.ts";
 import { type BatchRow, isIntact } from "./schema.ts";
 
-/** What a reader of the file knows in addition: the life of the file, and its next id. */
+/** What a reader of the file knows in addition: the life of the file. */
 export interface BufferFileReader extends BufferReader {
   readonly file: string;
   /** Id of the file's life: ids of two epochs have nothing in common. */
   epoch(): string;
-  /** The id that the next batch gets: where the live edge is now. */
-  nextId(): number;
 }
 
 /** What a row takes of the memory beyond its payload: a read of many small ones is bounded too. */
@@ -29,8 +27,11 @@ export function openReader(file: string): BufferFileReader {
   const db = new Database(file, { readonly: true, fileMustExist: true });
   // KiB; rows are read once and in order, so that pages are seldom met again.
   db.pragma("cache_size = -512");
-  const meta = db.prepare<[], { epoch: string; next_id: number }>("SELECT epoch, next_id FROM meta");
-  const sink = db.prepare<[string], { older: string; live: number }>("SELECT older, live FROM sink WHERE id = ? AND active = 1");
+  const meta = db.prepare<[], { epoch: string }>("SELECT epoch FROM meta");
+  // One statement is one moment: next_id runs ahead of the commits as soon as the last sink is not active any more.
+  const sink = db.prepare<[string], { older: string; live: number; next_id: number }>(
+    "SELECT older, live, next_id FROM sink, meta WHERE sink.id = ? AND active = 1",
+  );
   const layouts = layoutRows(db);
   const batches = db.prepare<[number, number], BatchRow>(
     "SELECT id, layout, ts, n, n_exploration, crc, payload FROM batch WHERE id >= ? AND id < ? ORDER BY id",
@@ -40,19 +41,19 @@ export function openReader(file: string): BufferFileReader {
     "SELECT from_id, to_id, correction FROM stamp WHERE correction IS NOT NULL AND from_id < ? AND to_id > ?",
   );
   const losses = lossReader(db);
-  const metaRow = (): { epoch: string; next_id: number } => {
-    const row = meta.get();
-    if (!row) throw new Error(`${file} is not a buffer: its table meta is empty`);
-    return row;
+  const place = (id: string): Place | undefined => {
+    const row = sink.get(id);
+    return row && { position: { older: JSON.parse(row.older) as Position["older"], live: row.live }, nextId: row.next_id };
   };
   return {
     file,
-    epoch: () => metaRow().epoch,
-    nextId: () => metaRow().next_id,
-    position(id): Position | undefined {
-      const row = sink.get(id);
-      return row && { older: JSON.parse(row.older) as Position["older"], live: row.live };
+    epoch(): string {
+      const row = meta.get();
+      if (!row) throw new Error(`${file} is not a buffer: its table meta is empty`);
+      return row.epoch;
     },
+    position: (id) => place(id)?.position,
+    place,
     read(from, to, maxBytes): readonly StoredBatch[] {
       const found: StoredBatch[] = [];
       const corrected = corrections.all(to, from);

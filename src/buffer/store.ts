@@ -139,6 +139,11 @@ export class Store {
     return this.#buffer?.start;
   }
 
+  /** The id that the next batch gets; undefined: no file is open. */
+  get nextId(): number | undefined {
+    return this.#buffer?.nextId();
+  }
+
   /** A layout by the id that a reported batch names. */
   layout(id: number): Layout | undefined {
     if (id >= 0) return this.#buffer?.layout(id);

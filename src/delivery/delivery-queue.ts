@@ -1,5 +1,5 @@
-import type { Position, StoredBatch } from "../buffer/buffer.ts";
-import { type IdRange, MAX_OLDER_RANGES, rangesOf, union } from "../buffer/position.ts";
+import type { Place, StoredBatch } from "../buffer/buffer.ts";
+import { type IdRange, MAX_OLDER_RANGES, rangesOf, union, without } from "../buffer/position.ts";
 import type { OlderBounds } from "../sinks/sink.ts";
 import { AcknowledgementTracker, joinAllSettled, type Outcome, type Settled } from "./acknowledgements.ts";
 import { createGrouper, type Group, type GroupBounds, type Grouper, groupRows, joinGroups, splitGroup } from "./grouping.ts";
@@ -69,8 +69,8 @@ export class DeliveryQueue {
   #liveInARow = 0;
   /** When no live group last waited; undefined: not known. */
   #notWaitingMs: number | undefined;
-  /** The first id that comes as it is committed; undefined: not attached. */
-  #liveFrom: number | undefined;
+  /** Ids below it are committed; what is from here on comes as it is committed. Undefined: not attached. */
+  #edge: number | undefined;
   #isOpen = false;
   #isDraining = false;
   #isHalted = false;
@@ -90,18 +90,18 @@ export class DeliveryQueue {
     this.#options = options;
     this.#grouper = createGrouper(options);
     this.#newest = new NewestRows(options.keyOf, options.maxLiveBytes);
-    this.#liveFrom = options.keepsAll ? undefined : 0;
+    this.#edge = options.keepsAll ? undefined : 0;
   }
 
-  /** Starts from the sink's position in the file. `edge`: ids from here on come as they are committed. */
-  attach(position: Position, edge: number): void {
+  /** Starts from the sink's place in the file. Rows from its next id on come as they are committed, or `advance` names them. */
+  attach({ position, nextId }: Place): void {
     this.#clear();
-    this.#older = this.#options.keepsAll ? union([...position.older, { from: position.live, to: edge }]) : [];
-    this.#liveFrom = Math.max(position.live, edge);
+    this.#older = this.#options.keepsAll ? union([...position.older, { from: position.live, to: nextId }]) : [];
+    this.#edge = nextId;
   }
 
   isAttached(): boolean {
-    return this.#liveFrom !== undefined;
+    return this.#edge !== undefined;
   }
 
   /** Forgets everything about the file. */
@@ -111,14 +111,12 @@ export class DeliveryQueue {
     if (!this.#options.keepsAll) return;
     this.#clear();
     this.#older = [];
-    this.#liveFrom = undefined;
+    this.#edge = undefined;
   }
 
-  /** Takes rows as they were committed, in order. */
+  /** Takes rows as they were committed, in order. Committed ids between them that did not come are read from the file. */
   take(rows: readonly StoredBatch[], nowMs: number): void {
-    const from = this.#liveFrom;
-    if (from === undefined) return;
-    const taken = rows.filter(({ id }) => id >= from);
+    const taken = this.#fresh(rows);
     this.#remember(taken);
     for (const [i, row] of taken.entries()) {
       if (!this.#isOpen || this.#isDraining || this.#mustWait()) {
@@ -141,10 +139,11 @@ export class DeliveryQueue {
     }
   }
 
-  /** Adds committed ids whose rows did not come. */
-  addOlder(range: IdRange): void {
-    this.#queueOlder([range]);
-    if (this.#mustWait()) this.#spill();
+  /** Ids below `to` are committed: those whose rows did not come are read from the file. */
+  advance(to: number): void {
+    if (!this.#options.keepsAll || this.#edge === undefined || to <= this.#edge) return;
+    this.#addOlder([{ from: this.#edge, to }]);
+    this.#edge = to;
   }
 
   /** The sink is open: live rows are queued for it. */
@@ -272,8 +271,28 @@ export class DeliveryQueue {
     this.#ready.push(...this.#grouper.add(row, this.#options.keyOf(row), nowMs));
   }
 
+  /** Those of the rows that were not known to be committed; what is missing between them is added to the backlog. */
+  #fresh(rows: readonly StoredBatch[]): readonly StoredBatch[] {
+    const from = this.#edge;
+    if (from === undefined) return [];
+    if (!this.#options.keepsAll) return rows;
+    const fresh = rows.filter(({ id }) => id >= from);
+    const last = fresh.at(-1);
+    if (!last) return [];
+    this.#edge = last.id + 1;
+    const ids = fresh.map(({ id }) => id);
+    if (fresh.length < this.#edge - from) this.#addOlder(without([{ from, to: this.#edge }], rangesOf(ids)));
+    return fresh;
+  }
+
+  /** Of the committed ids whose rows did not come. */
+  #addOlder(ranges: readonly IdRange[]): void {
+    this.#queueOlder(ranges);
+    if (this.#mustWait()) this.#spill();
+  }
+
   #queueOlder(ranges: readonly IdRange[]): void {
-    if (this.#options.keepsAll && this.#liveFrom !== undefined) this.#older = union([...this.#older, ...ranges]);
+    if (this.#options.keepsAll && this.#edge !== undefined) this.#older = union([...this.#older, ...ranges]);
   }
 
   #remember(rows: readonly StoredBatch[]): void {

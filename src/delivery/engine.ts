@@ -1,5 +1,4 @@
 import { randomUUID } from "node:crypto";
-import type { StoredBatch } from "../buffer/buffer.ts";
 import type { BufferFileReader } from "../buffer/reader.ts";
 import { logOver } from "../lib/thread/log.ts";
 import type { Port } from "../lib/thread/port.ts";
@@ -79,8 +78,6 @@ export class DeliveryEngine {
   readonly #usedStamps = new UsedStamps();
   /** Distinguishes lives of the delivery in the batch ids of unstored rows. */
   readonly #life = randomUUID();
-  /** Ids from here on come as they are committed. */
-  #edge = 0;
   #reportTimer: NodeJS.Timeout | undefined;
   #isEnding = false;
   #ending: Promise<void> | undefined;
@@ -247,8 +244,8 @@ export class DeliveryEngine {
   /** Starts a sink from its position in the file; one that the store does not know yet waits for it. */
   #attach(uuid: string, pump: SinkPump, file: BufferFileReader): void {
     if (pump.isAttached()) return;
-    const position = file.position(uuid);
-    if (position) pump.attach(position, this.#edge);
+    const place = file.place(uuid);
+    if (place) pump.attach(place);
   }
 
   #attachAll(file: BufferFileReader): void {
@@ -257,7 +254,6 @@ export class DeliveryEngine {
 
   #onOpened(file: BufferFileReader): void {
     this.#usedStamps.use(file.file, file.epoch());
-    this.#edge = file.nextId();
     this.#attachAll(file);
   }
 
@@ -265,25 +261,18 @@ export class DeliveryEngine {
     for (const pump of this.#pumps()) pump.detach();
   }
 
-  /** Ids below `to` that did not come are read from the file. */
   #advance(to: number): void {
-    if (to <= this.#edge) return;
-    for (const pump of this.#pumps()) pump.addOlder({ from: this.#edge, to });
-    this.#edge = to;
+    for (const pump of this.#pumps()) pump.advance(to);
   }
 
   #onStore(message: StoreToDelivery): void {
     switch (message.type) {
       case "ready":
         this.#buffer.setStart(message.start);
-        this.#buffer.access((file) => this.#advance(file.nextId()));
+        if (message.nextId !== undefined) this.#advance(message.nextId);
         return;
       case "sinks":
-        this.#buffer.access((file) => {
-          // While no sink keeps all, the file's next id may be above the last committed one.
-          if (!this.#pumps().some((pump) => pump.isAttached())) this.#edge = file.nextId();
-          this.#attachAll(file);
-        });
+        this.#buffer.access((file) => this.#attachAll(file));
         return;
       case "layout":
         this.#buffer.addLayout(message.id, message.layout);
@@ -293,7 +282,7 @@ export class DeliveryEngine {
         return;
       case "committed":
         this.#store.post({ type: "received" });
-        this.#take(message.batches);
+        for (const pump of this.#pumps()) pump.take(message.batches);
         return;
       case "unstored":
         this.#store.post({ type: "received" });
@@ -303,16 +292,6 @@ export class DeliveryEngine {
         for (const uuid of message.sinks) this.#slots.get(uuid)?.pump?.publishLosses();
         return;
     }
-  }
-
-  #take(batches: readonly StoredBatch[]): void {
-    const [first] = batches;
-    const last = batches.at(-1);
-    if (!first || !last) return;
-    this.#advance(first.id);
-    const fresh = batches.filter(({ id }) => id >= this.#edge);
-    this.#edge = Math.max(this.#edge, last.id + 1);
-    for (const pump of this.#pumps()) pump.take(pump.keepsAll ? fresh : batches);
   }
 }
 

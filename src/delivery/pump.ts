@@ -1,5 +1,4 @@
-import type { Loss, LossAcknowledgement, Position, StoredBatch } from "../buffer/buffer.ts";
-import type { IdRange } from "../buffer/position.ts";
+import type { Loss, LossAcknowledgement, Place, StoredBatch } from "../buffer/buffer.ts";
 import type { Context, Log } from "../model/context.ts";
 import { messageOf, toReasonError } from "../model/failure.ts";
 import type { Layout } from "../model/layout.ts";
@@ -139,10 +138,10 @@ export class SinkPump {
     return this.#queue.isAttached();
   }
 
-  /** Starts from the sink's position in the file. `edge`: ids from here on come as they are committed. */
-  attach(position: Position, edge: number): void {
+  /** Starts from the sink's place in the file. */
+  attach(place: Place): void {
     this.#writer.forget();
-    this.#queue.attach(position, edge);
+    this.#queue.attach(place);
     this.#writer.wake();
   }
 
@@ -164,9 +163,9 @@ export class SinkPump {
     this.#writer.wake();
   }
 
-  /** Adds committed ids whose rows did not come. */
-  addOlder(range: IdRange): void {
-    this.#queue.addOlder(range);
+  /** Ids below `to` are committed: those whose rows did not come are read from the file. */
+  advance(to: number): void {
+    this.#queue.advance(to);
     this.#writer.wake();
   }
 

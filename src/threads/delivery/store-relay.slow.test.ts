@@ -52,7 +52,7 @@ function relayed(layouts: ReadonlyMap<number, Layout>, onCrossed: (count: number
   });
   const connect = (): void => {
     const { port1, port2 } = new MessageChannel();
-    outbox.attach(port1, undefined, undefined);
+    outbox.attach(port1, { sinks: undefined, start: undefined, nextId: undefined });
     relay.connect(port2, "buffer.db");
     onTestFinished(() => port1.close());
   };

@@ -55,7 +55,8 @@ export type FromStore =
 
 /** Store → delivery. Only so many bytes of batches are under way: each message with batches is to be answered by `received`. */
 export type StoreToDelivery =
-  | { readonly type: "ready"; readonly start: Start | undefined }
+  /** Ids below nextId are committed; those from start.from on have its name. Undefined: no file is open. */
+  | { readonly type: "ready"; readonly start: Start | undefined; readonly nextId: number | undefined }
   | { readonly type: "sinks"; readonly sinks: readonly BufferSink[] }
   /** Comes before its first batch. Negative ids are those of unstored batches, and never in the file. */
   | { readonly type: "layout"; readonly id: number; readonly layout: Layout }

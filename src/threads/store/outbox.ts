@@ -24,6 +24,15 @@ export interface OutboxOptions {
   readonly maxUnderWayBytes?: number | undefined;
 }
 
+/** What a delivery worker is told first. */
+export interface Attached {
+  /** The sinks that the file has; undefined: not known yet. */
+  readonly sinks: readonly BufferSink[] | undefined;
+  /** Of the ids in the file. Undefined: no file is open. */
+  readonly start: Start | undefined;
+  readonly nextId: number | undefined;
+}
+
 /** The channel to one delivery worker. It holds nothing back: what the worker cannot take now, it reads from the file or never gets. */
 export class Outbox {
   readonly #onMessage: OutboxOptions["onMessage"];
@@ -44,7 +53,7 @@ export class Outbox {
     this.#maxUnderWayBytes = maxUnderWayBytes;
   }
 
-  attach(port: MessagePort, sinks: readonly BufferSink[] | undefined, start: Start | undefined): void {
+  attach(port: MessagePort, { sinks, start, nextId }: Attached): void {
     this.#port?.close();
     this.#port = port;
     this.#sentLayouts = new Set();
@@ -59,7 +68,7 @@ export class Outbox {
     port.on("close", () => {
       if (this.#port === port) this.#port = undefined;
     });
-    this.#post({ type: "ready", start });
+    this.#post({ type: "ready", start, nextId });
     if (sinks) this.sinks(sinks);
   }
 

@@ -66,14 +66,19 @@ class StoreServer implements StoreListener {
         this.#store.setOverflow(message.values, message.span);
         return;
       case "delivery":
-        if (message.of === "every") this.#sinksOpen = { open: 0, closed: 0 };
-        this.#outboxes[message.of].attach(message.port, this.#store.sinks, this.#store.idsStart);
-        this.#store.repeatLosses();
+        this.#attach(message);
         return;
       case "stop":
         this.#stop();
         return;
     }
+  }
+
+  #attach({ of, port }: Extract<ToStore, { readonly type: "delivery" }>): void {
+    if (of === "every") this.#sinksOpen = { open: 0, closed: 0 };
+    const { sinks, idsStart: start, nextId } = this.#store;
+    this.#outboxes[of].attach(port, { sinks, start, nextId });
+    this.#store.repeatLosses();
   }
 
   #onDelivery(message: Exclude<DeliveryToStore, { readonly type: "received" }>): void {
