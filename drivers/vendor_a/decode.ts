@@ -6,6 +6,7 @@ import type { Slot } from "../lib/reused-readings.ts";
 import type { Place, Source } from "./locate.ts";
 import {
   ATOMICS,
+  BITS_OF_DWORD,
   BOOL,
   bytesOfType,
   isStructure,
@@ -191,7 +192,7 @@ function memberReader({ type, count, bit }: Member): Reader | undefined {
   if (isStructure(type)) return repeated(structureReader(type.structure), type.structure.bytes, count);
   const atomic = ATOMICS.get(type.code);
   if (!atomic || atomic.bytes === 0) return undefined;
-  if (type.code === 0xd3 && count !== undefined) return (data, at) => Array.from({ length: count * 32 }, (_, i) => isSet(data, at, i));
+  if (type.isBits && count !== undefined) return (data, at) => Array.from({ length: count * BITS_OF_DWORD }, (_, i) => isSet(data, at, i));
   const element = atomicOf(type.code, atomic.scalar);
   const read: Reader =
     atomic.scalar === "float32" ? (data, at) => shortFloat32(Number(element(data, at))) : (data, at) => element(data, at) ?? null;

@@ -4,7 +4,7 @@ import type { Discovered, DriverContext } from "../driver.ts";
 import { indicesOf } from "./locate.ts";
 import { type ListedSymbol, NotListed, type Page, type SymbolList } from "./symbols.ts";
 import type { Templates } from "./templates.ts";
-import { ATOMICS, BITS_OF_DWORD, DWORD, isStructure, type Member, type MemberType, type Structure } from "./types.ts";
+import { ATOMICS, BITS_OF_DWORD, elementaryType, type Family, isStructure, type Member, type MemberType, type Structure } from "./types.ts";
 
 /** Structures whose members are listed behind everything else, and what is listed of members in all. */
 const MAX_STRUCTURES = 20_000;
@@ -25,14 +25,16 @@ interface Held {
 export class Discovery {
   readonly #list: SymbolList;
   readonly #templates: Templates;
+  readonly #family: Family;
   readonly #ctx: DriverContext;
   readonly #programs: string[] = [];
   readonly #held: Held[] = [];
   #done = 0;
 
-  constructor(list: SymbolList, templates: Templates, ctx: DriverContext) {
+  constructor(list: SymbolList, templates: Templates, family: Family, ctx: DriverContext) {
     this.#list = list;
     this.#templates = templates;
+    this.#family = family;
     this.#ctx = ctx;
   }
 
@@ -89,7 +91,8 @@ export class Discovery {
     if (type.template !== undefined && this.#held.length < MAX_STRUCTURES && symbol.isReadable && structure?.chars === undefined)
       this.#held.push({ address, path: [...path, name], template: type.template, dimensions });
     if (!symbol.isReadable) return { address, name, type: undefined, path, comment: "External Access is None" };
-    const memberType: MemberType | undefined = type.template !== undefined ? structure && { structure } : { code: type.code };
+    const elementary = (): MemberType => elementaryType(type.code, dimensions.length, this.#family);
+    const memberType = type.template === undefined ? elementary() : structure && { structure };
     const comment = structure && structure.chars === undefined ? { comment: structure.name } : {};
     return { address, name, type: memberType && listedType(memberType, dimensions), path, ...comment };
   }
@@ -127,7 +130,7 @@ function* oneMember(owner: string, path: readonly string[], { name, type, count 
 
 /** As it is read; undefined: a type that is not known, or an array that one variable cannot hold. */
 function listedType(type: MemberType, dimensions: readonly number[]): DataType | undefined {
-  const isBits = !isStructure(type) && type.code === DWORD && dimensions.length > 0;
+  const isBits = !isStructure(type) && type.isBits === true && dimensions.length > 0;
   const sizes = isBits ? [(dimensions[0] ?? 0) * BITS_OF_DWORD] : dimensions;
   const scalar = isStructure(type) ? "string" : isBits ? "bool" : ATOMICS.get(type.code)?.scalar;
   const count = sizes.reduce((so, n) => so * n, 1);

@@ -510,6 +510,34 @@ describe("tags", () => {
     });
   });
 
+  it("one array of BOOL that the controller does not list costs nothing beside it, and its elements are read", async () => {
+    const device = await start({}, (one) => {
+      one.misbehave = ({ service }) => (service === 0x55 ? { status: STATUS.serviceUnsupported } : undefined);
+    });
+    const alarms = (from: number, count: number) => Array.from({ length: count }, (_, i) => (from + i) % 3 === 0);
+    const wanted = ["Shown", "Alarms[33]", "Alarms[63]", "Alarms[30]{4}", "Alarms", "Alarms[64]", "Alarms[1].0", "Alarms[1]:DWORD"];
+    expect(await read(await open(device.port), wanted)).toEqual([
+      2,
+      true,
+      true,
+      alarms(30, 4),
+      expect.stringContaining("name one BOOL, for example Alarms[0]"),
+      expect.stringMatching(/^out_of_range/),
+      expect.stringContaining("write Alarms[32] for bit 0 of its word 1"),
+      alarms(32, 32).reduce((sum, isSet, i) => sum + (isSet ? 2 ** i : 0), 0),
+    ]);
+  });
+
+  it("of a Micro800 are DWORD where it says DWORD, listed or not", async () => {
+    const { program } = microProgram();
+    const device = await start({ layout: "micro", program });
+    const expected = [[0x8000_0001, 7], 7, true, 7];
+    const wanted = ["Masks", "Masks[1]", "Masks[0].31", "Masks[1]:DWORD"];
+    expect(await read(await open(device.port), wanted)).toEqual(expected);
+    device.misbehave = ({ service }) => (service === 0x55 ? { status: STATUS.serviceUnsupported } : undefined);
+    expect(await read(await open(device.port), wanted)).toEqual([0x8000_0001, ...expected.slice(1)]);
+  });
+
   it("are looked up again after a download, noticed by its mark and by what is read", async () => {
     const device = await start();
     const ctx = context({ device: deviceMemory() });

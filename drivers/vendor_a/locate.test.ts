@@ -1,9 +1,12 @@
 import { describe, expect, it } from "vitest";
+import { FaultError } from "../../src/model/fault.ts";
 import { formatDataType, parseDataType } from "../../src/model/value.ts";
+import type { Slot } from "../lib/reused-readings.ts";
 import { parseAddress } from "./address.ts";
-import { indicesOf, type KnownSymbol, locate, locateAlone, type Source } from "./locate.ts";
+import { decoderOf } from "./decode.ts";
+import { indicesOf, type KnownSymbol, locate, locateAlone, type Place, type Source } from "./locate.ts";
 import { makeStructure, parseDefinition, parseTemplateHead } from "./template.ts";
-import { STRUCTURE, type Structure, valuesIn } from "./types.ts";
+import { ATOMICS, elementaryType, type Family, STRUCTURE, type Structure, valuesIn } from "./types.ts";
 
 /** A definition as it comes: members with their info, type and offset, then names. */
 function definition(name: string, members: readonly (readonly [name: string, info: number, type: number, offset: number])[]): Buffer {
@@ -20,7 +23,7 @@ function definition(name: string, members: readonly (readonly [name: string, inf
 function structure(id: number, bytes: number, raw: Buffer, members: number, inner: readonly Structure[] = []): Structure {
   const draft = parseDefinition(id, { bytes: raw.length, structureBytes: bytes, members, handle: id + 0x1000 }, raw);
   if (typeof draft === "string") throw new Error(draft);
-  const made = makeStructure(draft, (wanted) => inner.find((one) => one.id === wanted));
+  const made = makeStructure(draft, (wanted) => inner.find((one) => one.id === wanted), "logix");
   if (!made) throw new Error("a structure in it is missing");
   return made;
 }
@@ -120,7 +123,8 @@ const SYMBOLS: readonly KnownSymbol[] = [
   { name: "Level", type: { code: 0xca }, dimensions: [] },
   { name: "Arr", type: { code: 0xc3 }, dimensions: [10] },
   { name: "Matrix", type: { code: 0xc4 }, dimensions: [2, 3] },
-  { name: "Bits", type: { code: 0xd3 }, dimensions: [3] },
+  { name: "Bits", type: { code: 0xd3, isBits: true }, dimensions: [3] },
+  { name: "Words", type: { code: 0xd3 }, dimensions: [3] },
   { name: "Motor", type: { structure: MOTOR }, dimensions: [] },
   { name: "Motors", type: { structure: MOTOR }, dimensions: [5] },
   { name: "Odd", type: { code: 0xbe }, dimensions: [] },
@@ -162,6 +166,13 @@ describe("places", () => {
     ["Bits", undefined, "Bits[0]x3@0.0 bool[96]"],
     ["Bits[33]", undefined, "Bits[1]x1@0.1 bool"],
     ["Bits[30]", "BOOL[4]", "Bits[0]x2@3.6 bool[4]"],
+    ["Bits[1]", "DWORD", "Bits[1]x1@0 uint32"],
+    ["Bits", "DWORD[3]", "Bits[0]x3@0 uint32[3]"],
+    ["Words", undefined, "Words[0]x3@0 uint32[3]"],
+    ["Words[2]", undefined, "Words[2]x1@0 uint32"],
+    ["Words[2]", "DWORD", "Words[2]x1@0 uint32"],
+    ["Words[2].9", undefined, "Words[2]x1@1.1 bool"],
+    ["Words[33]", "BOOL", "Words[1]x1@0.1 bool"],
     ["Motor", undefined, "Motor[0]x1@0 string"],
     ["motor.speed", undefined, "Motor[0]x1@4 Motor.Speed[0]x1@0 float32"],
     ["Motor.Fault", undefined, "Motor[0]x1@1.2 Motor.Fault[0]x1@0 bool"],
@@ -194,6 +205,12 @@ describe("places", () => {
     ["Matrix[1,3]", undefined, "out_of_range", "[2,3]"],
     ["Bits[96]", undefined, "out_of_range", "[96]"],
     ["Arr[8]{3}", undefined, "out_of_range", "there are 2"],
+    ["Bits[1].0", undefined, "type_mismatch", "write Bits[32] for bit 0 of its word 1, or Bits[1] for its element 1"],
+    ["Bits[40].0", undefined, "type_mismatch", "write Bits[40] for its element 40"],
+    ["Bits.5", undefined, "type_mismatch", "write Bits[5] for bit 5 of its word 0, or Bits[0]"],
+    ["Bits[96]", "DWORD", "out_of_range", "[3]"],
+    ["Motor.Flags[1].3", undefined, "type_mismatch", "write Motor.Flags[35] for bit 3"],
+    ["Words[3]", undefined, "out_of_range", "[3]"],
     ["Count{2}", undefined, "out_of_range", "it is no array"],
     ["Count.32", undefined, "out_of_range", "bits 0 to 31"],
     ["Arr", "INT", "type_mismatch", "INT[10]"],
@@ -230,10 +247,6 @@ describe("places", () => {
   });
 
   it("reads what is in no list by the type that a read of it has", () => {
-    const alone = (text: string, code: number, type?: string) => {
-      const parsed = parseAddress(text, type === undefined ? undefined : parseDataType(type));
-      return locateAlone(parsed.address, parsed.type, code);
-    };
     expect(alone("Arr[2]", 0xc4, "DINT[5]")).toMatchObject({
       type: { scalar: "int32", count: 5 },
       place: { sources: [{ path: ["Arr", 2], dimensions: [], start: 0, count: 5, bytes: 4, code: 0xc4 }] },
@@ -243,5 +256,87 @@ describe("places", () => {
       place: { sources: [{ name: "Program:Main.Status", path: ["Program:Main", "Status"], offset: 1, bit: 1 }] },
     });
     expect(() => alone("Motor", STRUCTURE)).toThrow(expect.objectContaining({ fault: "type_mismatch" }));
+  });
+
+  it("reads elements of an array of BOOL that is in no list out of its words", () => {
+    const source = (text: string, type?: string) => alone(text, 0xd3, type).place.sources[0];
+    expect(source("Bits[33]")).toMatchObject({ name: "Bits[1]", path: ["Bits", 1], count: 1, offset: 0, bit: 1 });
+    expect(source("Bits[30]", "BOOL[4]")).toMatchObject({ path: ["Bits", 0], count: 2, offset: 3, bit: 6 });
+    expect(source("Bits[1]", "DWORD")).toMatchObject({ path: ["Bits", 1], count: 1, offset: 0 });
+    expect(source("Bits[1]", "DWORD")?.bit).toBeUndefined();
+    expect(() => alone("Bits", 0xd3)).toThrow(expect.objectContaining({ message: expect.stringContaining("Bits[0]") }));
+    expect(() => alone("Bits[1].0", 0xd3)).toThrow(expect.objectContaining({ message: expect.stringContaining("write Bits[32]") }));
+  });
+
+  it.each([
+    ["Count.40", 0xc4, "out_of_range", "bits 0 to 31"],
+    ["Level.3", 0xca, "type_mismatch", "only whole numbers have bits"],
+    ["Ready.5", 0xc1, "type_mismatch", "only whole numbers have bits"],
+  ])("refuses a bit of %s, of the type %i, that is in no list", (text, code, fault, words) => {
+    expect(() => alone(text, code)).toThrow(expect.objectContaining({ fault, message: expect.stringContaining(words) }));
+  });
+});
+
+function alone(text: string, code: number, type?: string, family: Family = "logix") {
+  const parsed = parseAddress(text, type === undefined ? undefined : parseDataType(type));
+  return locateAlone(parsed.address, parsed.type, code, family);
+}
+
+describe("each wire type, listed or not, of each family", () => {
+  const WORDS = 3;
+  const FORMS = [
+    "T",
+    "T.5",
+    "T.63",
+    "T[1]",
+    "T[2]",
+    "T[40]",
+    "T[95]",
+    "T[96]",
+    "T[1].0",
+    "T[40].0",
+    "T[2].31",
+    "T{3}",
+    "T[1]{2}",
+    "T[31]{2}",
+  ];
+  const TYPES = [undefined, "BOOL", "DWORD", "DINT", "REAL", "STRING", "BOOL[2]", "DWORD[2]"];
+  const rows = [...ATOMICS.keys()].flatMap((code) =>
+    (["logix", "micro800"] as const).flatMap((family) => ["alone", "scalar", "array"].map((kind) => [code, family, kind] as const)),
+  );
+
+  /** Elements that an address names by its index and its count; the bits of words where it is of BOOL. */
+  const found = (text: string, type: string | undefined, [code, family, kind]: (typeof rows)[number]) => {
+    if (kind === "alone") return alone(text, code, type, family).place;
+    const dimensions = kind === "array" ? [WORDS] : [];
+    const parsed = parseAddress(text, type === undefined ? undefined : parseDataType(type));
+    return locate(parsed.address, parsed.type, { name: "T", type: elementaryType(code, dimensions.length, family), dimensions }).place;
+  };
+
+  it.each(rows)("of the type %i, %s, %s: no form throws and none wraps", (...row) => {
+    for (const text of FORMS)
+      for (const type of TYPES) {
+        let place: Place;
+        try {
+          place = found(text, type, row);
+        } catch (error) {
+          expect(error).toBeInstanceOf(FaultError);
+          continue;
+        }
+        const source = place.sources.at(-1);
+        if (!source) throw new Error("a place without a source");
+        const { path, start, count, bytes, offset, bit } = source;
+        const first = start + Number(path[1] ?? 0);
+        const index = Number(/\[(\d+)\]/.exec(text)?.[1] ?? 0);
+        const ownBit = /\.(\d+)$/.exec(text)?.[1];
+        // The place names the same element, or the same bit of it, as the address does.
+        const place0 = bit === undefined ? first : first * bytes * 8 + offset * 8 + bit;
+        const expected = bit === undefined ? index : ownBit === undefined ? index : index * bytes * 8 + Number(ownBit);
+        expect([text, type, place0]).toEqual([text, type, expected]);
+        if (row[2] !== "alone") expect(start + count).toBeLessThanOrEqual(row[2] === "array" ? WORDS : 1);
+        const data = Buffer.alloc(Math.max(1, count * bytes));
+        const slot: Slot = { quality: "good", value: 0 };
+        expect(() => decoderOf(place, source, new Map())(data, offset, data.length, slot)).not.toThrow();
+      }
   });
 });

@@ -9,6 +9,8 @@ import {
   bitsOf,
   bytesOfType,
   DWORD,
+  elementaryType,
+  type Family,
   isStructure,
   type MemberType,
   STRUCTURE,
@@ -80,34 +82,85 @@ interface Located {
 
 /** Where a point is in this symbol. Throws FaultError: `not_found`, `out_of_range`, `type_mismatch`. Pure. */
 export function locate(address: CipAddress, type: DataType, symbol: KnownSymbol): Located {
-  return new Walk(address, symbol).locate(type);
+  return new Walk(address, symbol, type).locate(type);
 }
 
-/** Where a point is of which nothing but the type is known, from a read of its own. Throws FaultError. Pure. */
-export function locateAlone(address: CipAddress, type: DataType, code: number): Located {
+/** Where a point is of which only the type of a read of its own is known. Throws FaultError. Pure. */
+export function locateAlone(address: CipAddress, type: DataType, code: number, family: Family): Located {
   const text = textOf(address);
   if (!ATOMICS.has(code)) throw unreadable(text, { code });
-  const path = [...(address.program === undefined ? [] : [address.program]), ...address.steps.flat()];
-  const settled = settle(address, type, { type: { code }, dimensions: [MAX_COUNT], bit: undefined, index: 0 }, text);
-  const bytes = bytesOfType({ code });
-  const own = {
-    name: textOf({ ...address, bit: undefined }),
-    path,
+  const at: Cursor = {
+    type: asWanted(elementaryType(code, 1, family), 1, address, type),
+    dimensions: [MAX_COUNT],
+    bit: undefined,
+    index: 0,
+  };
+  if (address.bit !== undefined) checkBit(address.bit, at, textOf({ ...address, bit: undefined }), text);
+  const element = isBits(at) ? elementOf(address, type, text) : 0;
+  const { dataType, ...read } = settle(address, type, at, text);
+  const steps = isBits(at) ? wordSteps(address) : address.steps;
+  const bit = address.bit ?? (isBits(at) ? element % BITS_OF_DWORD : undefined);
+  const source: Source = {
+    name: textOf({ ...address, steps, bit: undefined }),
+    path: pathOf({ ...address, steps }),
     dimensions: [],
     start: 0,
-    count: settled.count ?? 1,
-    bytes,
+    count: isBits(at) ? wordsOf(element, read.count) : (read.count ?? 1),
+    bytes: bytesOfType(at.type),
     code,
     handle: 0,
+    offset: bit === undefined ? 0 : bit >> 3,
+    ...(bit !== undefined && { bit: bit & 7 }),
   };
-  const bit = address.bit === undefined ? { offset: 0 } : { offset: address.bit >> 3, bit: address.bit & 7 };
-  const { dataType, ...read } = settled;
-  return { place: { sources: [{ ...own, ...bit }], type: { code }, ...read }, type: dataType };
+  return { place: { sources: [source], type: at.type, ...read }, type: dataType };
+}
+
+/** The path of an address without its bit: `["Program:Main", "Motors", 3, "Speed"]`. */
+export const pathOf = ({ program, steps }: Pick<CipAddress, "program" | "steps">): readonly (string | number)[] => [
+  ...(program === undefined ? [] : [program]),
+  ...steps.flat(),
+];
+
+/** The steps to the word that holds an element of an array of BOOL; the same steps where the address names no element. */
+export function wordSteps({ steps }: Pick<CipAddress, "steps">): readonly Step[] {
+  const index = elementIndex(steps);
+  return index === undefined ? steps : [...steps.slice(0, -1), [Math.floor(index / BITS_OF_DWORD)]];
+}
+
+/** The one index that an address ends with. */
+function elementIndex(steps: readonly Step[]): number | undefined {
+  const last = steps.at(-1);
+  return typeof last === "object" && last.length === 1 ? last[0] : undefined;
+}
+
+/** The element of an array of BOOL that is in no list, so that its length is not known. */
+function elementOf({ steps, count }: CipAddress, type: DataType, text: string): number {
+  const index = elementIndex(steps);
+  if (index !== undefined) return index;
+  if (typeof steps.at(-1) === "object") throw mismatch(text, "an array of BOOL has one dimension");
+  if (count === undefined && type.count === undefined)
+    throw mismatch(
+      text,
+      `the controller does not list it: name one BOOL, for example ${text}[0], how many, ${text}{32}, or the type DWORD`,
+    );
+  return 0;
+}
+
+/** Words that hold so many elements of an array of BOOL from one on; undefined: one element. */
+const wordsOf = (element: number, count: number | undefined): number =>
+  Math.floor(((element % BITS_OF_DWORD) + (count ?? 1) - 1) / BITS_OF_DWORD) + 1;
+
+/** A type that a person gives wins: a number reads the words of an array of BOOL, BOOL the bits of an array of DWORD. */
+function asWanted(type: MemberType, dimensions: number, { bit }: CipAddress, { scalar }: DataType): MemberType {
+  if (isStructure(type) || type.code !== DWORD || dimensions !== 1 || bit !== undefined) return type;
+  if (scalar === "uint32" || scalar === "int32") return { code: DWORD };
+  return scalar === "bool" ? { code: DWORD, isBits: true } : type;
 }
 
 /** Walks from a symbol to what an address names in it. */
 class Walk {
   readonly #address: CipAddress;
+  readonly #wanted: DataType;
   readonly #text: string;
   /** Structures that were walked through; the offset of each grows with what is walked in it. */
   readonly #sources: { source: Omit<Source, "offset">; offset: number }[] = [];
@@ -115,13 +168,14 @@ class Walk {
   #name: string;
   #at: Cursor;
 
-  constructor(address: CipAddress, { name, type, dimensions }: KnownSymbol) {
+  constructor(address: CipAddress, { name, type, dimensions }: KnownSymbol, wanted: DataType) {
     const { program } = address;
     this.#address = address;
+    this.#wanted = wanted;
     this.#text = textOf(address);
     this.#path = program === undefined ? [name] : [program, name];
     this.#name = program === undefined ? name : `${program}.${name}`;
-    this.#at = { type, dimensions, bit: undefined, index: undefined };
+    this.#at = this.#cursor(type, dimensions, undefined);
   }
 
   locate(type: DataType): Located {
@@ -173,7 +227,11 @@ class Walk {
     for (const one of this.#sources) one.offset += member.offset;
     this.#path = [...this.#pathOfElement(), member.name];
     this.#name = `${this.#name}${this.#indexWords()}.${member.name}`;
-    this.#at = { type: member.type, dimensions: member.count === undefined ? [] : [member.count], bit: member.bit, index: undefined };
+    this.#at = this.#cursor(member.type, member.count === undefined ? [] : [member.count], member.bit);
+  }
+
+  #cursor(type: MemberType, dimensions: readonly number[], bit: number | undefined): Cursor {
+    return { type: asWanted(type, dimensions.length, this.#address, this.#wanted), dimensions, bit, index: undefined };
   }
 
   /** What has been walked to becomes a way to read the point. */
@@ -198,19 +256,13 @@ class Walk {
       return this.#sources.map(({ source, offset }, i) => ({ ...source, offset, ...(outer !== undefined && i < last && { bit: outer }) }));
     }
     const first = Math.floor(index / BITS_OF_DWORD);
-    const words = Math.floor((index + (count ?? 1) - 1) / BITS_OF_DWORD) - first + 1;
     for (const one of this.#sources) one.offset += first * 4;
-    this.#push(words, first);
+    this.#push(wordsOf(index, count), first);
     return this.#withBit(index % BITS_OF_DWORD);
   }
 
   #bitEnds(bit: number, at: Cursor): readonly Source[] {
-    const width = isStructure(at.type) ? 0 : bitsOf(at.type.code);
-    const what = isStructure(at.type) ? at.type.structure.name : typeName(at.type.code);
-    if (width === 0) throw mismatch(this.#text, `${this.#name} is a ${what}: only whole numbers have bits`);
-    if (at.dimensions.length > 0 && at.index === undefined)
-      throw mismatch(this.#text, `${this.#name} is an array: name one element, for example ${this.#name}[0].${bit}`);
-    if (bit >= width) throw new FaultError("out_of_range", `${quote(this.#text)}: a ${what} has the bits 0 to ${width - 1}`);
+    checkBit(bit, at, this.#name, this.#text);
     this.#push(1);
     return this.#withBit(bit);
   }
@@ -232,7 +284,31 @@ class Walk {
 
 /** An array of BOOL is one of 32-bit words. */
 const isBits = ({ type, dimensions }: Pick<Cursor, "type" | "dimensions">): boolean =>
-  !isStructure(type) && type.code === DWORD && dimensions.length > 0;
+  !isStructure(type) && type.isBits === true && dimensions.length > 0;
+
+/** Throws FaultError where `bit` is no bit of the value at `at`, which `name` names. */
+function checkBit(bit: number, at: Cursor, name: string, text: string): void {
+  const what = isStructure(at.type) ? at.type.structure.name : typeName(at.type.code);
+  if (isBits(at)) throw mismatch(text, bitOfBool(bit, at, name));
+  const width = isStructure(at.type) ? 0 : bitsOf(at.type.code);
+  if (width === 0) throw mismatch(text, `${name} is a ${what}: only whole numbers have bits`);
+  if (at.dimensions.length > 0 && at.index === undefined)
+    throw mismatch(text, `${name} is an array: name one element, for example ${name}[0].${bit}`);
+  if (bit >= width) throw new FaultError("out_of_range", `${quote(text)}: a ${what} has the bits 0 to ${width - 1}`);
+}
+
+/** Why an element of an array of BOOL has no bit, and which element can be meant. `name` ends with its index, or has none. */
+function bitOfBool(bit: number, { index, dimensions }: Cursor, name: string): string {
+  const array = name.replace(/\[\d+\]$/, "");
+  const word = Number(/\[(\d+)\]$/.exec(name)?.[1] ?? index ?? 0);
+  const asWord = word * BITS_OF_DWORD + bit;
+  const isThere = bit < BITS_OF_DWORD && word < (dimensions[0] ?? 0);
+  const meant = [
+    ...(isThere ? [`${array}[${asWord}] for bit ${bit} of its word ${word}`] : []),
+    `${array}[${word}] for its element ${word}`,
+  ];
+  return `${array} is an array of BOOL, whose elements have no bits; write ${meant.join(", or ")}`;
+}
 
 /** The indices of an element, row by row. */
 export function indicesOf(flat: number, dimensions: readonly number[]): number[] {

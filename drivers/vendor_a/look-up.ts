@@ -6,11 +6,12 @@ import { groupTextSteps } from "../lib/group.ts";
 import { quote } from "../lib/text.ts";
 import { type CipAddress, textOf } from "./address.ts";
 import { readRequest, STATUS, tagPath } from "./cip.ts";
-import { locate, locateAlone } from "./locate.ts";
+import { locate, locateAlone, pathOf, wordSteps } from "./locate.ts";
 import type { Messenger } from "./messenger.ts";
 import { refusalOf } from "./refusals.ts";
 import { type ListedSymbol, NotListed, type SymbolList } from "./symbols.ts";
 import type { Templates } from "./templates.ts";
+import { DWORD, elementaryType, type Family } from "./types.ts";
 
 type Wanted = Point<CipAddress>;
 type Found = readonly Prepared<CipAddress>[];
@@ -26,6 +27,7 @@ export interface LookUp {
   readonly messenger: Messenger;
   readonly list: SymbolList;
   readonly templates: Templates;
+  readonly family: Family;
   /** A tag that is missing is looked for again after this; undefined: once the program changes. Ms. */
   readonly retryAfterMs: number | undefined;
   /** Names the program that the look-up is about. */
@@ -140,7 +142,7 @@ const remember = (memory: DeviceMemory | undefined, progress: Progress): void =>
 async function locateAll(
   points: readonly Wanted[],
   symbol: ListedSymbol,
-  { templates, yieldToEventLoop }: ListedLookUp,
+  { templates, family, yieldToEventLoop }: ListedLookUp,
   ctx: DriverContext,
 ): Promise<Found> {
   const refuse = (refusal: FaultError): Found => points.map((point) => ({ point, refusal }));
@@ -148,7 +150,8 @@ async function locateAll(
     return refuse(new FaultError("access_denied", `${symbol.name}: External Access of the tag is None: set it to Read Only or Read/Write`));
   const { template, code } = symbol.type;
   try {
-    const type = template === undefined ? { code } : { structure: await templates.get(template, ctx) };
+    const { length } = symbol.dimensions;
+    const type = template === undefined ? elementaryType(code, length, family) : { structure: await templates.get(template, ctx) };
     const found: Prepared<CipAddress>[] = [];
     for (const [i, point] of points.entries()) {
       if (i > 0 && i % AT_ONCE === 0) await yieldToEventLoop();
@@ -184,28 +187,40 @@ async function* oneByOne(points: readonly Wanted[], using: LookUp, ctx: DriverCo
   }
 }
 
-async function askOne(point: Wanted, { messenger, retryAfterMs }: LookUp, ctx: DriverContext): Promise<Prepared<CipAddress>> {
+async function askOne(point: Wanted, using: LookUp, ctx: DriverContext): Promise<Prepared<CipAddress>> {
   const { address } = point;
-  const text = textOf({ ...address, bit: undefined });
-  const path = [...(address.program === undefined ? [] : [address.program]), ...address.steps.flat()];
+  const { family, retryAfterMs } = using;
   const refuse = (refusal: FaultError): Prepared<CipAddress> => ({ point, refusal, ...(retryAfterMs !== undefined && { retryAfterMs }) });
   try {
-    const request = readRequest(tagPath(path), 1);
-    const code = await messenger.ask<number | FaultError>(
-      ctx,
-      () => text,
-      request,
-      ({ status, extended, bytes, at, end }, done) => {
-        const isAnswered = (status === STATUS.ok || status === STATUS.partial) && end - at >= 2;
-        done(isAnswered ? bytes.readUInt16LE(at) : refusalOf(status, extended, text));
-        return undefined;
-      },
-    );
-    if (typeof code === "number") return prepared(point, () => locateAlone(address, point.type, code));
-    if (code.scope === "points") return refuse(code);
-    throw code;
+    let code = await typeCode(address, using, ctx);
+    // An element of an array of BOOL lies in an earlier word: its own number may be behind the last word.
+    const mayBeBool = family === "logix" && address.bit === undefined && (point.type.scalar === "auto" || point.type.scalar === "bool");
+    if (typeof code !== "number" && code.fault === "out_of_range" && mayBeBool) {
+      const word = await typeCode({ ...address, steps: wordSteps(address) }, using, ctx);
+      if (word === DWORD) code = word;
+    }
+    const found = code;
+    if (typeof found === "number") return prepared(point, () => locateAlone(address, point.type, found, family));
+    if (found.scope === "points") return refuse(found);
+    throw found;
   } catch (error) {
-    if (error instanceof RangeError) return refuse(new FaultError("address_invalid", `${quote(text)}: ${error.message}`));
+    if (error instanceof RangeError)
+      return refuse(new FaultError("address_invalid", `${quote(textOf({ ...address, bit: undefined }))}: ${error.message}`));
     throw error;
   }
+}
+
+/** The type code that a read of one element has, or why it is refused. Throws RangeError: the path is too long. */
+function typeCode(address: CipAddress, { messenger }: LookUp, ctx: DriverContext): Promise<number | FaultError> {
+  const text = textOf({ ...address, bit: undefined });
+  return messenger.ask<number | FaultError>(
+    ctx,
+    () => text,
+    readRequest(tagPath(pathOf(address)), 1),
+    ({ status, extended, bytes, at, end }, done) => {
+      const isAnswered = (status === STATUS.ok || status === STATUS.partial) && end - at >= 2;
+      done(isAnswered ? bytes.readUInt16LE(at) : refusalOf(status, extended, text));
+      return undefined;
+    },
+  );
 }

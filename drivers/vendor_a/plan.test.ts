@@ -30,7 +30,7 @@ const SYMBOLS = [
   ...Array.from({ length: 1000 }, (_, i) => symbol(`Tag_${String(i).padStart(4, "0")}`, { code: 0xc4 })),
   symbol("Arr", { code: 0xc4 }, 2000),
   symbol("Matrix", { code: 0xc3 }, 10, 10),
-  symbol("Bits", { code: 0xd3 }, 10),
+  symbol("Bits", { code: 0xd3, isBits: true }, 10),
   symbol("Inner", { structure: INNER }),
   symbol("Inners", { structure: INNER }, 50),
   symbol("Wide", { structure: WIDE }),

@@ -19,6 +19,7 @@ import { findTarget, type Target, targetWords } from "./route.ts";
 import type { CipSettings } from "./settings.ts";
 import { SymbolList, wholeRefusal } from "./symbols.ts";
 import { Templates } from "./templates.ts";
+import type { Family } from "./types.ts";
 
 const MAX_POINTS = 65_536;
 /** Requests that the agent may have under way at once. */
@@ -37,6 +38,7 @@ export class CipSession implements Session<CipAddress, CipRead, CipLimits> {
   readonly #program: ProgramWatch;
   readonly #list: SymbolList;
   readonly #templates: Templates;
+  readonly #family: Family;
   readonly #ctx: DriverContext;
   readonly #link: CipLink;
   readonly #keepAlive: NodeJS.Timeout;
@@ -62,7 +64,8 @@ export class CipSession implements Session<CipAddress, CipRead, CipLimits> {
     this.#messenger = messenger;
     this.#program = program;
     this.#list = new SymbolList(messenger);
-    this.#templates = new Templates(messenger);
+    this.#family = target.isMicro800 ? "micro800" : "logix";
+    this.#templates = new Templates(messenger, this.#family);
     this.#ctx = ctx;
     this.#takesPackets = !target.isMicro800;
     this.#limits = this.#limitsNow();
@@ -106,13 +109,14 @@ export class CipSession implements Session<CipAddress, CipRead, CipLimits> {
   async *prepare(points: readonly Point<CipAddress>[], ctx: DriverContext): AsyncGenerator<readonly Prepared<CipAddress>[]> {
     await this.#ready(ctx);
     const retryAfterMs = this.#program.hasMark ? undefined : LOOK_AGAIN_MS;
-    const using = { messenger: this.#messenger, list: this.#list, templates: this.#templates, retryAfterMs, epoch: this.epoch };
+    const known = { messenger: this.#messenger, list: this.#list, templates: this.#templates, family: this.#family };
+    const using = { ...known, retryAfterMs, epoch: this.epoch };
     yield* lookUp(points, using, ctx);
   }
 
   async *discover(ctx: DriverContext): AsyncGenerator<Discovered> {
     await this.#ready(ctx);
-    yield* new Discovery(this.#list, this.#templates, ctx).run();
+    yield* new Discovery(this.#list, this.#templates, this.#family, ctx).run();
   }
 
   warnings(): readonly string[] {

@@ -151,7 +151,11 @@ export function microProgram(): { readonly program: LogixProgram; readonly varia
   program.tag("Product", "SHORT_STRING", "Mühle 1");
   program.tag("Operators", "SHORT_STRING[2]", ["Anna", "Berta"]);
   program.tag("Counts", "INT[4]", [-7, 1500, 32_000, 4]);
+  program.tag("Masks", "DWORD[2]", [0x8000_0001, 7]);
   variables.push(
+    { address: "Masks", type: "DWORD[2]", value: [0x8000_0001, 7] },
+    { address: "Masks[1]", type: "DWORD", value: 7 },
+    { address: "Masks[0].31", type: "BOOL", value: true },
     { address: "Product", type: "STRING", value: "Mühle 1" },
     { address: "Operators[1]", type: "STRING", value: "Berta" },
     { address: "Counts", type: "INT[4]", value: [-7, 1500, 32_000, 4] },

@@ -1,4 +1,4 @@
-import { ATOMICS, BOOL, type Member, type MemberType, type Structure } from "./types.ts";
+import { ATOMICS, BOOL, elementaryType, type Family, type Member, type MemberType, type Structure } from "./types.ts";
 
 /** Templates: how the controller declares structures. Rockwell 1756-PM020, "Retrieving the definition of a structure". All pure. */
 
@@ -110,6 +110,7 @@ export function parseDefinition(id: number, head: TemplateHead, bytes: Buffer): 
 export function makeStructure(
   { id, head, name, members }: Draft,
   structureOf: (id: number) => Structure | undefined,
+  family: Family,
 ): Structure | undefined {
   const made: Member[] = [];
   const isPredefined = id < FIRST_USER_ID || id > LAST_USER_ID;
@@ -121,8 +122,8 @@ export function makeStructure(
       memberName.startsWith("ZZZZZZZZZZ") ||
       memberName.startsWith("__") ||
       (isPredefined && PREDEFINED_HOSTS.has(memberName));
-    const memberType: MemberType = structure ? { structure } : { code: type.code };
     const isArray = info > 0 && (type.dimensions > 0 || type.code !== BOOL);
+    const memberType: MemberType = structure ? { structure } : elementaryType(type.code, isArray ? 1 : 0, family);
     const isBit = type.code === BOOL && !structure && type.dimensions === 0;
     const member: Member = {
       name: memberName,

@@ -4,7 +4,7 @@ import { definitionRequest, STATUS, templateRequest } from "./cip.ts";
 import type { Messenger } from "./messenger.ts";
 import { refusalOf } from "./refusals.ts";
 import { type Draft, makeStructure, nestedIds, parseDefinition, parseTemplateHead, type TemplateHead } from "./template.ts";
-import { type Structure, valuesIn } from "./types.ts";
+import { type Family, type Structure, valuesIn } from "./types.ts";
 
 /** Structures within each other, and structures that are kept. */
 const MAX_DEPTH = 16;
@@ -17,12 +17,14 @@ const MAX_VALUES = 200_000;
 /** The structures of a controller's program, each asked for once. */
 export class Templates {
   readonly #messenger: Messenger;
+  readonly #family: Family;
   /** What could not be had, and why. */
   readonly #known = new Map<number, Structure | FaultError>();
   #members = 0;
 
-  constructor(messenger: Messenger) {
+  constructor(messenger: Messenger, family: Family) {
     this.#messenger = messenger;
+    this.#family = family;
   }
 
   /** It has another program. */
@@ -51,7 +53,7 @@ export class Templates {
     const draft = await this.#definition(id, await this.#head(id, ctx), ctx);
     const inner = new Map<number, Structure>();
     for (const nested of nestedIds(draft)) if (!inner.has(nested)) inner.set(nested, await this.get(nested, ctx, depth + 1));
-    const structure = makeStructure(draft, (nested) => inner.get(nested));
+    const structure = makeStructure(draft, (nested) => inner.get(nested), this.#family);
     if (!structure) throw unusable(id, "a structure in it is not known");
     if (valuesIn(structure) > MAX_VALUES) throw unusable(id, `it has more than ${MAX_VALUES} values`);
     this.#members += structure.members.length;

@@ -9,7 +9,7 @@ export interface Atomic {
 }
 
 export const BOOL = 0xc1;
-/** 32 bits; an array of BOOL is an array of these, but for a Micro800. */
+/** 32 bits. */
 export const DWORD = 0xd3;
 export const STRING = 0xd0;
 export const SHORT_STRING = 0xda;
@@ -84,7 +84,19 @@ export interface Member {
   readonly isHidden: boolean;
 }
 
-export type MemberType = { readonly code: number } | { readonly structure: Structure };
+/** `isBits`: the words of an array of BOOL. */
+export type MemberType = { readonly code: number; readonly isBits?: true } | { readonly structure: Structure };
+
+/** Families of controllers that mean different things by one type code. */
+export type Family = "logix" | "micro800";
+
+/**
+ * The type of a tag, or of a member, that is no structure. Logix keeps an array of BOOL as a one-dimensional array of DWORD and has no
+ * DWORD of its own; a Micro800 has DWORD as IEC 61131-3 does (unverified on hardware). Pure.
+ */
+export function elementaryType(code: number, dimensions: number, family: Family): MemberType {
+  return code === DWORD && dimensions === 1 && family === "logix" ? { code, isBits: true } : { code };
+}
 
 export const isStructure = (type: MemberType): type is { readonly structure: Structure } => "structure" in type;
 
