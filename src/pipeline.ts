@@ -1,5 +1,5 @@
 import { MessageChannel, type MessagePort } from "node:worker_threads";
-import type { Ledger, SinkLedger } from "./buffer/buffer.ts";
+import type { BufferFill, Ledger, SinkLedger } from "./buffer/buffer.ts";
 import type { BufferBounds } from "./buffer/buffer-file.ts";
 import { SupervisedWorker } from "./lib/thread/host.ts";
 import type { Layout } from "./model/layout.ts";
@@ -7,6 +7,8 @@ import type { Policy } from "./model/policy.ts";
 import type { SourceReport } from "./model/report.ts";
 import type { BufferStatus, SinkStatus } from "./model/service-status.ts";
 import type { Readout } from "./model/value.ts";
+import { BufferOutlook } from "./service/buffer-outlook.ts";
+import { DropWatch } from "./service/drop-watch.ts";
 import { SINKS, type SinkEntry } from "./sinks/index.ts";
 import { DeliveryHost, type DeliveryOptions } from "./threads/delivery/host.ts";
 import type { SinkSpec } from "./threads/delivery/messages.ts";
@@ -16,6 +18,8 @@ import type { DeliveryOf, FromStore, StoreWorkerData, ToStore } from "./threads/
 export interface PipelineOptions extends Omit<DeliveryOptions, "link" | "sources"> {
   readonly run: string;
   readonly bounds: BufferBounds;
+  /** With less left until the oldest values are dropped, ms, it warns; absent: it does not. */
+  readonly warnBelowMs?: number;
   /** `over`: the alarm whose trouble this says the end of. */
   readonly onAlarm: (message: string, over?: string) => void;
   /** As StoreClientOptions: readouts are numbered from 1 in the order in which `append` took them. */
@@ -39,6 +43,9 @@ export class Pipeline {
   #isStoreReady = false;
   #ledger: Ledger | undefined;
   #fileBytes = 0;
+  #fill: BufferFill | undefined;
+  readonly #outlook: BufferOutlook;
+  readonly #drops: DropWatch;
   #sources: readonly SourceReport[] = [];
   /** Of the sinks of this run of the process, so that a removed one can be named. */
   readonly #names = new Map<string, string | null>();
@@ -48,11 +55,15 @@ export class Pipeline {
   constructor(options: PipelineOptions) {
     this.#options = options;
     this.#bounds = options.bounds;
+    this.#outlook = new BufferOutlook(options.log, options.warnBelowMs ?? 0);
+    this.#drops = new DropWatch(options.log);
     this.#client = new StoreClient({
       run: options.run,
-      onLedger: (ledger, fileBytes) => {
+      onLedger: (ledger, fileBytes, fill) => {
         this.#ledger = ledger;
         this.#fileBytes = fileBytes;
+        this.#fill = fill;
+        this.#watchBuffer(ledger);
       },
       onAlarm: options.onAlarm,
       ...(options.onCommitted && { onCommitted: options.onCommitted }),
@@ -110,6 +121,21 @@ export class Pipeline {
     this.#store.post({ type: "bounds", bounds } satisfies ToStore);
   }
 
+  /** With less left until the oldest values are dropped it warns from now on. */
+  setWarnBelow(ms: number): void {
+    this.#outlook.setWarnBelow(ms);
+  }
+
+  /** Bytes that may still be written where the buffer is; undefined: not known. */
+  setDiskFree(bytes: number | undefined): void {
+    this.#outlook.setDiskFree(bytes);
+  }
+
+  /** What a person should know of the buffer, for status: values that are dropped, or soon are. */
+  notes(): readonly string[] {
+    return [...this.#drops.notes(), ...this.#outlook.notes()];
+  }
+
   /** The sources as they are now, for retained status and metadata. */
   describe(sources: readonly SourceReport[]): void {
     this.#sources = sources;
@@ -125,9 +151,12 @@ export class Pipeline {
   buffer(): BufferStatus {
     const ledger = this.#ledger;
     const { values: overflow } = this.#client.rejected();
+    const left = this.#outlook.left();
     return {
       bytes: this.#fileBytes,
       max_bytes: this.#bounds.maxBytes,
+      ...(left && { left }),
+      ...(this.#fill && { used_bytes: this.#fill.usedBytes, drop_at_bytes: this.#fill.dropAtBytes }),
       unanswered_bytes: this.#client.unanswered().bytes,
       // Until the store has sent its account, what this run knows.
       rejected: ledger?.rejected ?? (overflow > 0 ? { overflow } : {}),
@@ -146,6 +175,20 @@ export class Pipeline {
     await this.#client.close(COMMIT_WITHIN_MS);
     await Promise.all(this.#deliveries().map((delivery) => delivery.stop(WORKER_STOP_MS)));
     await this.#store.stop(WORKER_STOP_MS);
+  }
+
+  #watchBuffer({ sinks }: Ledger): void {
+    const atMs = performance.now();
+    const names = sinks.map((sink) => ({ ...sink, uuid: sink.sink, name: this.#names.get(sink.sink) ?? sink.sink }));
+    this.#drops.look(names, this.#bounds, { monotonicMs: atMs, iso: new Date().toISOString() });
+    if (!this.#fill) return;
+    const open = new Set(this.#every.reports().flatMap(({ uuid, state }) => (state === "OK" ? [uuid] : [])));
+    const configured = names.filter(({ uuid }) => this.#configured.has(uuid));
+    this.#outlook.add({
+      atMs,
+      fill: this.#fill,
+      sinks: new Map(configured.map(({ uuid, accepted, delivered }) => [uuid, { isOpen: open.has(uuid), accepted, delivered }])),
+    });
   }
 
   #storeData(): StoreWorkerData {

@@ -119,6 +119,7 @@ const pipelineOf = ({ stateDir, loaded, log, workerUrl, policy, pki, alarms, env
     run: randomUUID(),
     bufferFile: path.join(stateDir, "buffer.db"),
     bounds: boundsOf(loaded.settings),
+    warnBelowMs: loaded.settings.buffer.warn_below,
     log,
     workerUrl,
     policy: policy.policy,
@@ -209,7 +210,10 @@ function reloaderOf(base: Base, { pipeline, agent, applier, configuration }: Cha
     onSettings: (now, effects) => {
       if (effects.has("log")) useLog(log, now.settings);
       if (effects.has("page")) service.usePage(now.settings);
-      if (effects.has("buffer")) pipeline.setBounds(boundsOf(now.settings));
+      if (effects.has("buffer")) {
+        pipeline.setBounds(boundsOf(now.settings));
+        pipeline.setWarnBelow(now.settings.buffer.warn_below);
+      }
       if (effects.has("configuration")) void configuration.use(now.settings);
       if (effects.has("configuration") || effects.has("applied")) applier.use(localOf(now, stateDir));
     },

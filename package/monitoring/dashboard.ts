@@ -67,9 +67,12 @@ const PANELS: readonly Panel[] = [
     "not stored: {{reason}}": `sum by (reason) (rate(collector_buffer_values_rejected_total{${ON}}[$__rate_interval])) > 0`,
   }),
   graph("Buffer and disk", "bytes", {
-    buffer: `sum(collector_buffer_bytes{${ON}})`,
-    bound: `sum(collector_buffer_max_bytes{${ON}})`,
+    buffer: `sum(collector_buffer_used_bytes{${ON}})`,
+    "oldest dropped at": `sum(collector_buffer_drop_at_bytes{${ON}})`,
     free: `sum(collector_disk_free_bytes{${ON}})`,
+  }),
+  graph("Time left in the buffer", "s", {
+    "until the oldest values are dropped": `min(collector_buffer_left_seconds{${ON}})`,
   }),
   graph("Lateness of readouts", "s", {
     "99 of 100": `histogram_quantile(0.99, sum by (le) (rate(collector_readout_lateness_seconds_bucket{${ON}}[$__rate_interval])))`,

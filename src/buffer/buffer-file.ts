@@ -2,7 +2,7 @@ import { randomUUID } from "node:crypto";
 import { readFileSync, statSync } from "node:fs";
 import type Database from "better-sqlite3";
 import type { Layout } from "../model/layout.ts";
-import type { Buffer, BufferSink, CommitWork, Ledger, NewBatch, SinkLedger, Start, StoredBatch } from "./buffer.ts";
+import type { Buffer, BufferFill, BufferSink, CommitWork, Ledger, NewBatch, SinkLedger, Start, StoredBatch } from "./buffer.ts";
 import { numbered, withRejected, writesNothing } from "./commit-state.ts";
 import { FileAge, markEveryMs } from "./file-age.ts";
 import { FileChanges } from "./file-changes.ts";
@@ -78,6 +78,8 @@ export class BufferFile implements Buffer {
   /** When the times in the state for which sinks have been removed were right, monotonic ms. */
   #agedAtMs: number;
   #isStartSaved = false;
+  /** Since the opening. */
+  #addedBytes = 0;
   /** The newest mark: batches below the id were there at the age. */
   #ageMark: { readonly id: number; readonly ageMs: number };
   /** Monotonic ms. */
@@ -191,6 +193,8 @@ export class BufferFile implements Buffer {
       return lastSeq === undefined ? done : { ...done, lastSeq };
     });
     this.#isStartSaved ||= isStoring && batches.length > 0;
+    // What was recovered says nothing of what is read in an hour.
+    if (isStoring && lastSeq === undefined) for (const { payload } of batches) this.#addedBytes += this.#space.rowBytes(payload.byteLength);
     this.#layoutUse.committed(work, isStoring ? batches : [], this.#state.layouts);
     return batches;
   }
@@ -247,6 +251,13 @@ export class BufferFile implements Buffer {
 
   bytes(): number {
     return this.#space.bytes();
+  }
+
+  fill(): BufferFill {
+    const [first] = this.#tables.oldest(1);
+    const oldestMs = first && this.#tables.ageOf(first.id);
+    const agedMs = oldestMs === undefined ? 0 : this.#age.nowMs() - oldestMs;
+    return { ...this.#space.fill(), addedBytes: this.#addedBytes, ageLeftMs: Math.max(0, this.#maxAgeMs - agedMs) };
   }
 
   close(): void {

@@ -101,6 +101,18 @@ export interface Ledger {
   readonly lost: { readonly since: number; readonly why: string } | null;
 }
 
+/** How full the file is. */
+export interface BufferFill {
+  /** Bytes of the pages that hold something. */
+  readonly usedBytes: number;
+  /** With more than so many the oldest values are dropped. */
+  readonly dropAtBytes: number;
+  /** Bytes that readouts took in it since it was opened, whatever left it meanwhile. */
+  readonly addedBytes: number;
+  /** Until the oldest readout in it exceeds the bound of age, ms; without readouts the bound itself. */
+  readonly ageLeftMs: number;
+}
+
 /**
  * What a sink has not delivered and never will. One per sink and reason is open at a time and grows until it is acknowledged;
  * what is dropped afterwards opens one with the next number. Published twice under one number, the later message holds.
@@ -170,6 +182,7 @@ export interface Buffer {
   ledger(): Ledger;
   /** Bytes of the file with its WAL. */
   bytes(): number;
+  fill(): BufferFill;
   close(): void;
 }
 

@@ -1,6 +1,8 @@
 import type Database from "better-sqlite3";
 import { errorCode } from "../model/failure.ts";
+import type { BufferFill } from "./buffer.ts";
 import { fileBytes } from "./file-state.ts";
+import { rowBytes } from "./row-bytes.ts";
 import type { Tables } from "./tables.ts";
 
 /** The WAL restarts at this, or at a sixteenth of the whole, and is cut to it then. */
@@ -50,8 +52,17 @@ export class FileSpace {
 
   /** Whether the oldest values have to be dropped. */
   isTooLarge(): boolean {
-    const { all, free } = this.#tables.pages();
-    return all - free > this.#dropAbovePages;
+    return this.#usedPages() > this.#dropAbovePages;
+  }
+
+  /** Bytes in use, and with more than how many the oldest values are dropped. */
+  fill(): Pick<BufferFill, "usedBytes" | "dropAtBytes"> {
+    return { usedBytes: this.#usedPages() * this.#pageBytes, dropAtBytes: this.#dropAbovePages * this.#pageBytes };
+  }
+
+  /** Bytes that a batch with this payload takes. */
+  rowBytes(payloadBytes: number): number {
+    return rowBytes(payloadBytes, this.#pageBytes);
   }
 
   /** Restarts a WAL that has grown. Throws where a reader that does not end keeps it growing. */
@@ -88,6 +99,11 @@ export class FileSpace {
     // SQLite raises a bound that the file exceeds, and does not lower it again.
     this.#db.pragma(`max_page_count = ${this.#maxPages}`);
     return true;
+  }
+
+  #usedPages(): number {
+    const { all, free } = this.#tables.pages();
+    return all - free;
   }
 
   #walBytes(): number {

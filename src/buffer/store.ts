@@ -2,6 +2,7 @@ import { messageOf } from "../model/failure.ts";
 import type { Layout } from "../model/layout.ts";
 import {
   type Acknowledgement,
+  type BufferFill,
   type BufferSink,
   type Ledger,
   type LossAcknowledgement,
@@ -51,7 +52,8 @@ export interface StoreListener {
   committed(upTo: number): void;
   /** Every batch up to this number that was not committed is rejected. */
   rejected(upTo: number): void;
-  ledger(ledger: Ledger, bytes: number): void;
+  /** `fill`: absent until it could be read once. */
+  ledger(ledger: Ledger, bytes: number, fill?: BufferFill): void;
   /** A sentence for the operator. */
   /** `over`: the alarm whose trouble this says the end of. */
   alarm(message: string, over?: string): void;
@@ -113,6 +115,7 @@ export class Store {
   #nextCheckMs = 0;
   readonly #recovery: Recovery;
   #lossesChanged = false;
+  #fill: BufferFill | undefined;
   #flushTimer: NodeJS.Timeout | undefined;
   #ledgerTimer: NodeJS.Timeout | undefined;
   #isStopped = false;
@@ -421,7 +424,15 @@ export class Store {
       const values = waiting[reason] ?? 0;
       if (values > 0) rejected[reason] = (rejected[reason] ?? 0) + values;
     }
-    this.#listener.ledger({ ...ledger, rejected }, this.#buffer.bytes());
+    this.#listener.ledger({ ...ledger, rejected }, this.#buffer.bytes(), this.#fillOf(this.#buffer));
+  }
+
+  /** As it was last, where it cannot be read: the next commit says what is wrong. */
+  #fillOf(buffer: BufferFile): BufferFill | undefined {
+    try {
+      this.#fill = buffer.fill();
+    } catch {}
+    return this.#fill;
   }
 
   #reportLosses(file: BufferFile): void {

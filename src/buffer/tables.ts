@@ -87,6 +87,11 @@ export class Tables {
     return this.#sql.endOfOlder.get(ageMs) ?? undefined;
   }
 
+  /** How old the file was when the batch with this id was first known to be in it; undefined: no mark came since. */
+  ageOf(id: number): number | undefined {
+    return this.#sql.ageOf.get(id) ?? undefined;
+  }
+
   lastAgeMark(): { readonly id: number; readonly ageMs: number } | undefined {
     return this.#sql.lastAgeMark.get();
   }
@@ -200,6 +205,7 @@ function statementsOf(db: Database.Database) {
   const addAgeMark = db.prepare<[number, number]>("INSERT INTO age VALUES (?, ?) ON CONFLICT (id) DO NOTHING");
   const dropAgeMarks = db.prepare<[number]>("DELETE FROM age WHERE id <= ?");
   const endOfOlder = db.prepare<[number], number | null>("SELECT max(id) FROM age WHERE at <= ?").pluck();
+  const ageOf = db.prepare<[number], number | null>("SELECT min(at) FROM age WHERE id > ?").pluck();
   const lastAgeMark = db.prepare<[], { id: number; ageMs: number }>("SELECT id, at AS ageMs FROM age ORDER BY id DESC LIMIT 1");
   const addStart = db.prepare<[number, string]>("INSERT INTO start VALUES (?, ?) ON CONFLICT (from_id) DO UPDATE SET name = excluded.name");
   const dropStarts = db.prepare<[number]>("DELETE FROM start WHERE from_id < (SELECT max(from_id) FROM start WHERE from_id <= ?)");
@@ -228,6 +234,7 @@ function statementsOf(db: Database.Database) {
     addAgeMark,
     dropAgeMarks,
     endOfOlder,
+    ageOf,
     lastAgeMark,
     addStart,
     dropStarts,

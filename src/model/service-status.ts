@@ -88,11 +88,30 @@ export interface SinkStatus extends SinkReport {
   } | null;
 }
 
+/** How long the buffer takes values without dropping the oldest. */
+export interface BufferLeft {
+  /** At today's rate: what was read in the last hour or, where that is more, in the last day. */
+  readonly hours: number;
+  /** Values stay in the buffer now. False: so long it would last if nothing were delivered from now on. */
+  readonly filling: boolean;
+  /** Bytes that stay in an hour. */
+  readonly bytes_per_hour: number;
+  /** What comes first: the bound of bytes or of age from the settings, or the end of the disk. */
+  readonly bound: "max_bytes" | "max_age" | "disk";
+  /** With less a warning is due, from the settings. */
+  readonly warn_below_hours: number;
+}
+
 export interface BufferStatus {
   /** Bytes of the file with its WAL. */
   readonly bytes: number;
   /** Bound of `bytes`, from the settings. */
   readonly max_bytes: number;
+  /** How long until the oldest values are dropped; absent: not known yet, or nothing is read. */
+  readonly left?: BufferLeft;
+  /** Bytes of the file that hold something, and with more than how many the oldest values are dropped; absent: not known yet. */
+  readonly used_bytes?: number;
+  readonly drop_at_bytes?: number;
   /** Bytes of batches that the store has not confirmed yet. */
   readonly unanswered_bytes: number;
   /** Values that were read and not accepted, by reason; kept over restarts. */

@@ -214,6 +214,9 @@ export const settingsSchema = z
       .strictObject({
         max_bytes: size("1GiB", "1MiB").describe("Bound of the buffer's file with its WAL, at least 1MiB"),
         max_age: duration("30d", "3650d").describe("Older values are dropped and counted"),
+        warn_below: duration("12h", "3650d").describe(
+          "Values wait, and at today's rate less than this is left until the oldest are dropped: a warning in status, log and metrics",
+        ),
         keep_removed: duration("24h", "3650d").describe(
           "How long the values that wait for a removed data sink are kept in case it returns; they are the first to go when room is needed",
         ),

@@ -14,9 +14,9 @@ function forecast() {
   return {
     lines,
     notes: () => watched.notes(),
-    /** One sample a minute: what is free, and in the buffer, by the minute since the beginning of these. */
-    pass(minutes: number, free: (n: number) => number | undefined, buffer: (n: number) => number = () => 5 * MIB) {
-      for (let n = 0; n < minutes; n++) watched.add({ atMs: minute++ * MINUTE, freeBytes: free(n), bufferBytes: buffer(n), maxBytes: GIB });
+    /** One sample a minute: what is free, by the minute since the beginning of these. */
+    pass(minutes: number, free: (n: number) => number | undefined) {
+      for (let n = 0; n < minutes; n++) watched.add({ atMs: minute++ * MINUTE, freeBytes: free(n) });
     },
   };
 }
@@ -45,27 +45,6 @@ test("what fills slowly shows over a day, and a burst of an hour on a large disk
   burst.pass(20 * 60, () => 100 * GIB);
   burst.pass(30, (n) => 100 * GIB - n * 60 * MIB);
   expect(burst.notes()).toEqual([]);
-});
-
-test("a buffer that fills while a data sink is away is warned of with its own bound, and no disk is", () => {
-  const watched = forecast();
-  watched.pass(
-    60,
-    () => 50 * GIB,
-    (n) => 5 * MIB + n * 2 * MIB,
-  );
-  expect(watched.notes()).toEqual([
-    expect.stringMatching(
-      /^the buffer is full in about 8 h at the rate of the last hour \(123\.0 MiB of 1\.0 GiB, 120\.0 MiB more each hour\)/,
-    ),
-  ]);
-  // The sink is back: the file empties.
-  watched.pass(
-    70,
-    () => 50 * GIB,
-    () => 5 * MIB,
-  );
-  expect(watched.notes()).toEqual([]);
 });
 
 test("a disk that nobody can ask about, clocks of days, and nothing that changes are no warning", () => {

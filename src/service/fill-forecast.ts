@@ -1,15 +1,12 @@
 import { formatBytes } from "../model/bytes.ts";
 import type { Log } from "../model/context.ts";
 
-/** How full disk and buffer are at one moment. */
+/** How full the disk is at one moment. */
 export interface FillSample {
   /** Monotonic ms. */
   readonly atMs: number;
   /** That the collector may still write where its state folder is; undefined: nobody knows. */
   readonly freeBytes: number | undefined;
-  /** Of the buffer's file, and their bound. */
-  readonly bufferBytes: number;
-  readonly maxBytes: number;
 }
 
 const HOUR_MS = 3_600_000;
@@ -37,7 +34,7 @@ const RATES: readonly Rate[] = [
 /** A warning lasts until the end is so much farther away. */
 const CALM = 1.5;
 
-/** When something is full, and at which rate. */
+/** When it is full, and at which rate. */
 interface Forecast {
   readonly leftMs: number;
   readonly bytesPerHour: number;
@@ -47,15 +44,13 @@ interface Forecast {
   readonly isFar: boolean;
 }
 
-type What = "disk" | "buffer";
-
-/** Warns of a disk and of a buffer that fill up, hours before they are full, and says when that is over. */
+/** Warns of a disk that fills up, hours before it is full, and says when that is over. */
 export class FillForecast {
   readonly #stateDir: string;
   readonly #log: Log;
   /** Oldest first. */
   #samples: readonly FillSample[] = [];
-  readonly #warned = new Map<What, string>();
+  #warned: string | undefined;
 
   constructor(stateDir: string, log: Log) {
     this.#stateDir = stateDir;
@@ -65,50 +60,37 @@ export class FillForecast {
   /** To be called about once a minute. */
   add(sample: FillSample): void {
     this.#samples = thinned([...this.#samples, sample]);
-    this.#judge(
-      "disk",
-      soonest(this.#samples, ({ freeBytes }) => freeBytes),
-      (forecast) => this.#diskWords(sample, forecast),
-    );
-    const room = ({ bufferBytes }: FillSample) => Math.max(0, sample.maxBytes - bufferBytes);
-    this.#judge("buffer", soonest(this.#samples, room), (forecast) => bufferWords(sample, forecast));
+    const forecast = soonest(this.#samples);
+    if (forecast?.isNear || (forecast && this.#warned !== undefined && !forecast.isFar)) {
+      const words = this.#words(sample, forecast);
+      if (this.#warned === undefined) this.#log.warn({}, words);
+      this.#warned = words;
+      return;
+    }
+    if (this.#warned === undefined) return;
+    this.#warned = undefined;
+    this.#log.info({}, "the disk does not fill up any more");
   }
 
   /** For status. */
   notes(): readonly string[] {
-    return [...this.#warned.values()];
+    return this.#warned === undefined ? [] : [this.#warned];
   }
 
-  #judge(what: What, forecast: Forecast | undefined, wordsOf: (forecast: Forecast) => string): void {
-    const warned = this.#warned.get(what);
-    if (forecast?.isNear || (forecast && warned !== undefined && !forecast.isFar)) {
-      const words = wordsOf(forecast);
-      if (warned === undefined) this.#log.warn({}, words);
-      this.#warned.set(what, words);
-      return;
-    }
-    if (warned === undefined) return;
-    this.#warned.delete(what);
-    this.#log.info({}, `the ${what} does not fill up any more`);
-  }
-
-  #diskWords({ freeBytes = 0 }: FillSample, { leftMs, bytesPerHour, of }: Forecast): string {
+  #words({ freeBytes = 0 }: FillSample, { leftMs, bytesPerHour, of }: Forecast): string {
     return `the disk of ${this.#stateDir} is full in about ${hoursWords(leftMs)} at the rate of ${of} (${formatBytes(freeBytes)} free, ${formatBytes(bytesPerHour)} less each hour): make room (df -h, du -xh --max-depth=2 /); on a full disk nothing is stored`;
   }
 }
 
-const bufferWords = ({ bufferBytes, maxBytes }: FillSample, { leftMs, bytesPerHour, of }: Forecast): string =>
-  `the buffer is full in about ${hoursWords(leftMs)} at the rate of ${of} (${formatBytes(bufferBytes)} of ${formatBytes(maxBytes)}, ${formatBytes(bytesPerHour)} more each hour): then the oldest values are dropped; collector status says why a data sink does not take them, buffer.max_bytes makes room`;
-
 /** The forecast that is nearest to its warning; undefined: nothing fills up. Pure. */
-function soonest(samples: readonly FillSample[], leftOf: (sample: FillSample) => number | undefined): Forecast | undefined {
+function soonest(samples: readonly FillSample[]): Forecast | undefined {
   const last = samples.at(-1);
-  const left = last && leftOf(last);
+  const left = last?.freeBytes;
   if (!last || left === undefined) return undefined;
   let best: (Forecast & { readonly part: number }) | undefined;
   for (const { of, windowMs, leastMs, warnMs } of RATES) {
-    const first = samples.find((one) => last.atMs - one.atMs <= windowMs && leftOf(one) !== undefined);
-    const before = first && leftOf(first);
+    const first = samples.find((one) => last.atMs - one.atMs <= windowMs && one.freeBytes !== undefined);
+    const before = first?.freeBytes;
     if (!first || before === undefined || last.atMs - first.atMs < leastMs || before <= left) continue;
     const perMs = (before - left) / (last.atMs - first.atMs);
     const leftMs = left / perMs;

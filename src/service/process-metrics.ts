@@ -4,12 +4,33 @@ import { REJECT_REASONS } from "../buffer/buffer.ts";
 import { type MetricSet, short } from "./metric-set.ts";
 
 const LOOP_RESOLUTION_MS = 10;
+const HOUR_S = 3600;
 
 type LoopDelay = ReturnType<typeof monitorEventLoopDelay>;
 
 /** The buffer, and the collector's own state. */
 export function defineBufferMetrics(set: MetricSet): void {
   set.gauge("buffer_bytes", "Bytes of the buffer's file with its WAL", [], (metric) => metric.set(set.now.buffer.bytes));
+  set.gauge("buffer_used_bytes", "Bytes of the buffer's file that hold something", [], (metric) => {
+    if (set.now.buffer.used_bytes !== undefined) metric.set(set.now.buffer.used_bytes);
+  });
+  set.gauge("buffer_drop_at_bytes", "With more bytes in use the buffer drops its oldest values", [], (metric) => {
+    if (set.now.buffer.drop_at_bytes !== undefined) metric.set(set.now.buffer.drop_at_bytes);
+  });
+  set.gauge(
+    "buffer_left_seconds",
+    "How long the buffer takes values at today's rate until the oldest are dropped; while all is delivered: how long it would",
+    [],
+    (metric) => {
+      if (set.now.buffer.left) metric.set(set.now.buffer.left.hours * HOUR_S);
+    },
+  );
+  set.gauge("buffer_filling", "Whether values stay in the buffer now", [], (metric) => {
+    if (set.now.buffer.left) metric.set(set.now.buffer.left.filling ? 1 : 0);
+  });
+  set.gauge("buffer_warn_below_seconds", "With less left a warning is due, from the settings", [], (metric) => {
+    if (set.now.buffer.left) metric.set(set.now.buffer.left.warn_below_hours * HOUR_S);
+  });
   set.gauge("buffer_unanswered_bytes", "Bytes of batches that are not committed yet", [], (metric) =>
     metric.set(set.now.buffer.unanswered_bytes),
   );

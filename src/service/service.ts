@@ -42,6 +42,10 @@ export interface ServicePipeline {
   describe(sources: readonly SourceReport[]): void;
   sinks(): readonly SinkStatus[];
   buffer(): BufferStatus;
+  /** What a person should know of the buffer. */
+  notes(): readonly string[];
+  /** Bytes that may still be written where the buffer is; undefined: not known. */
+  setDiskFree(bytes: number | undefined): void;
   /** How long nothing that was read has been stored; 0: it is. */
   unstoredForMs(): number;
   stop(): Promise<void>;
@@ -163,6 +167,7 @@ export class Service {
     this.#page = new StatusPage({ settings, listenRefusal, entry: workerUrl("page"), agent: parts.agent, head, log });
     this.#forecast = new FillForecast(stateDir, log);
     this.#forecasting = setInterval(() => void this.#lookAtRoom(machine, parts), FORECAST_EVERY_MS);
+    void this.#lookAtRoom(machine, parts);
     parts.applier.start();
     parts.reloader.start();
     log.info({ version, collector, api: parts.configuration.status().api_url, stateDir }, "collector ready");
@@ -260,6 +265,7 @@ export class Service {
         ...configuration.notes(),
         ...(this.#health?.notes() ?? []),
         ...(this.#page?.notes() ?? []),
+        ...pipeline.notes(),
         ...(this.#forecast?.notes() ?? []),
         ...alarms.list(),
       ],
@@ -276,9 +282,8 @@ export class Service {
 
   async #lookAtRoom(machine: MachineLook, { pipeline }: ServiceParts): Promise<void> {
     const freeBytes = await machine.free();
-    const { bytes, max_bytes: maxBytes } = pipeline.buffer();
-    // Until the store has said how large its file is, it is none.
-    if (bytes > 0) this.#forecast?.add({ atMs: performance.now(), freeBytes, bufferBytes: bytes, maxBytes });
+    pipeline.setDiskFree(freeBytes);
+    this.#forecast?.add({ atMs: performance.now(), freeBytes });
   }
 
   #changeSecret(body: unknown): object {

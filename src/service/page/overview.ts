@@ -147,7 +147,8 @@ ${rows}</tbody>
 function configurationSection({ config, buffer }: PageHead): Html {
   const { api_url: apiUrl, since, ok, message, warnings, taken_at: takenAt, changed } = config;
   const [bufferLine = "", ...lossLines] = bufferWords(buffer);
-  const share = Math.min(100, Math.round((100 * buffer.bytes) / Math.max(1, buffer.max_bytes)));
+  const { bytes, max_bytes: maxBytes, used_bytes: used = bytes, drop_at_bytes: dropAt = maxBytes } = buffer;
+  const share = Math.min(100, Math.round((100 * used) / Math.max(1, dropAt)));
   return html`<section id="configuration" aria-labelledby="configuration-title">
 <h2 id="configuration-title">Configuration and buffer</h2>
 <dl>
@@ -157,7 +158,7 @@ ${
   html`<dt>Last change</dt><dd data-field="changed">${changed === null ? "nobody has changed it yet" : html`${timeOf(changed.at)} (${ageOf(changed.at)} ago) by ${changeWords(changed)}. <code>collector api audit</code> lists all.`}</dd>
 `
 }<dt>API</dt><dd data-field="api">${apiUrl}: ${stateBadge(ok ? "ok" : "note", reachWords(config))}${since !== null && html` for ${ageOf(since)}`}${!ok && message !== null && paragraphs([message, `Next step: ${API_STEP}`])}</dd>
-<dt>Buffer</dt><dd data-field="buffer"><meter min="0" max="100" value="${share}" aria-label="Buffer in use">${share} %</meter> <span>${bufferLine}, ${formatBytes(Math.max(0, buffer.max_bytes - buffer.bytes))} free</span>${paragraphs(lossLines)}</dd>
+<dt>Buffer</dt><dd data-field="buffer"><meter min="0" max="100" value="${share}" aria-label="Buffer in use">${share} %</meter> <span>${bufferLine}, ${formatBytes(Math.max(0, dropAt - used))} free</span>${paragraphs(lossLines)}</dd>
 </dl>
 ${warnings.length > 0 && html`<div data-field="notes">${paragraphs(warnings.slice(0, MAX_NOTES_SHOWN).map((note) => `Note: ${note}`))}${warnings.length > MAX_NOTES_SHOWN && html`<p>… ${warnings.length - MAX_NOTES_SHOWN} more notes</p>`}</div>`}
 </section>`;

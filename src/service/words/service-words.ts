@@ -1,6 +1,6 @@
 import { formatBytes } from "../../model/bytes.ts";
 import { formatDuration } from "../../model/duration.ts";
-import type { ConfigChange, ServiceStatus, SinkStatus } from "../../model/service-status.ts";
+import type { BufferLeft, ConfigChange, ServiceStatus, SinkStatus } from "../../model/service-status.ts";
 
 /** What the status says of the service itself, for the terminal and the page. Times are shown as they are at `nowMs`, epoch ms. */
 
@@ -45,15 +45,35 @@ const OF_A_FILE = /\.ya?ml(:\d+)?: /;
 export const bufferWords = ({
   bytes,
   max_bytes,
+  left,
   unanswered_bytes,
   rejected,
   lost,
   removed_sinks,
 }: ServiceStatus["buffer"]): readonly string[] => [
-  `${formatBytes(bytes)} of ${formatBytes(max_bytes)}; ${formatBytes(unanswered_bytes)} being written${rejectedWords(rejected)}`,
+  `${left ? `${leftWords(left)}; ` : ""}${formatBytes(bytes)} of ${formatBytes(max_bytes)}; ${formatBytes(unanswered_bytes)} being written${rejectedWords(rejected)}`,
   ...(lost ? [`loss unknown since ${lost.since}: ${lost.why}`] : []),
   ...removed_sinks.map(removedWords),
 ];
+
+const HOUR_MS = 3_600_000;
+const MINUTE_MS = 60_000;
+
+/** How long the buffer lasts. Pure. */
+export function leftWords({ hours, filling, bound }: BufferLeft): string {
+  const ms = hours * HOUR_MS;
+  const time =
+    ms < HOUR_MS ? `${Math.round(ms / MINUTE_MS)} min` : ms < 48 * HOUR_MS ? `${Math.round(hours)} h` : `${Math.round(hours / 24)} d`;
+  if (!filling) return `room for ${time} of values at today's rate`;
+  const isNow = ms < MINUTE_MS;
+  if (bound === "disk")
+    return isNow ? "the disk is full: nothing is stored" : `the disk is full in about ${time} at today's rate, then nothing is stored`;
+  if (bound === "max_age")
+    return isNow
+      ? "the oldest values are dropped: they reach buffer.max_age"
+      : `the oldest values reach buffer.max_age in about ${time}, then they are dropped`;
+  return isNow ? "full: the oldest values are dropped" : `full in about ${time} at today's rate, then the oldest values are dropped`;
+}
 
 function rejectedWords(rejected: Readonly<Record<string, number>>): string {
   const counts = Object.entries(rejected).filter(([, count]) => count > 0);

@@ -1,5 +1,5 @@
 import { setImmediate as nextTurn } from "node:timers/promises";
-import type { BufferSink, Ledger, NewBatch, RejectedSpan } from "../../buffer/buffer.ts";
+import type { BufferFill, BufferSink, Ledger, NewBatch, RejectedSpan } from "../../buffer/buffer.ts";
 import { type EncodedReadout, encodeReadout, encodeSteps, layoutKey, layoutKeySteps, planSteps } from "../../buffer/codec.ts";
 import { joinSpans, spanOf } from "../../buffer/commit-group.ts";
 import { createRecentLayouts } from "../../buffer/recent-layouts.ts";
@@ -19,7 +19,7 @@ export interface StoreClientOptions {
   readonly onCommitted?: (upTo: number) => void;
   /** Every batch up to this number that was not committed before is rejected. */
   readonly onRejected?: (upTo: number) => void;
-  readonly onLedger: (ledger: Ledger, bytes: number) => void;
+  readonly onLedger: (ledger: Ledger, bytes: number, fill?: BufferFill) => void;
   /** Sentences for the operator; the same one does not come twice in a row. */
   /** `over`: the alarm whose trouble this says the end of. */
   readonly onAlarm: (message: string, over?: string) => void;
@@ -118,7 +118,7 @@ export class StoreClient {
         return;
       case "ledger":
         this.#reportOverflow();
-        this.#options.onLedger(message.ledger, message.bytes);
+        this.#options.onLedger(message.ledger, message.bytes, message.fill);
         return;
       case "alarm":
         if (message.message !== this.#lastAlarm) this.#options.onAlarm(message.message, message.over);

@@ -1,6 +1,7 @@
 import type { MessagePort } from "node:worker_threads";
 import type {
   Acknowledgement,
+  BufferFill,
   BufferSink,
   Ledger,
   LossAcknowledgement,
@@ -48,7 +49,7 @@ export type FromStore =
   | { readonly type: "committed"; readonly upTo: number }
   /** Everything up to here that was not committed is rejected. */
   | { readonly type: "rejected"; readonly upTo: number }
-  | { readonly type: "ledger"; readonly ledger: Ledger; readonly bytes: number }
+  | { readonly type: "ledger"; readonly ledger: Ledger; readonly bytes: number; readonly fill?: BufferFill }
   /** For the operator: the file is damaged, the disk is full. The worker goes on. */
   | { readonly type: "alarm"; readonly message: string /** The alarm whose trouble this says the end of. */; readonly over?: string }
   | { readonly type: "stopped" };

@@ -1,5 +1,5 @@
 import type { MessagePort } from "node:worker_threads";
-import type { BufferSink, Ledger, StoredBatch } from "../../buffer/buffer.ts";
+import type { BufferFill, BufferSink, Ledger, StoredBatch } from "../../buffer/buffer.ts";
 import { Store, type StoreListener } from "../../buffer/store.ts";
 import type { Layout, LayoutVariable } from "../../model/layout.ts";
 import type { DeliveryOf, DeliveryToStore, FromStore, StoreWorkerData, ToStore } from "./messages.ts";
@@ -142,8 +142,8 @@ class StoreServer implements StoreListener {
     this.#post({ type: "rejected", upTo });
   }
 
-  ledger(ledger: Ledger, bytes: number): void {
-    this.#post({ type: "ledger", ledger, bytes });
+  ledger(ledger: Ledger, bytes: number, fill?: BufferFill): void {
+    this.#post({ type: "ledger", ledger, bytes, ...(fill && { fill }) });
   }
 
   alarm(message: string, over?: string): void {
