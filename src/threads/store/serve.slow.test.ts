@@ -227,6 +227,7 @@ describe("store", () => {
           sinks: [{ sink: "a", accepted: 10, delivered: 0, pending: 10, dropped: {}, deliveredUnstored: 0 }],
         }),
         bytes: expect.any(Number),
+        fill: expect.objectContaining({ usedBytes: expect.any(Number) }),
       },
       { type: "stopped" },
     ]);
