@@ -4,6 +4,7 @@ import type { Socket } from "node:net";
 import { Server as TlsServer } from "node:tls";
 import type { Log } from "../model/context.ts";
 import { messageOf } from "../model/failure.ts";
+import { type Refusal, refuse } from "./http-refusal.ts";
 
 /** How often the certificate's files are looked at. */
 const CERTIFICATE_EVERY_MS = 60_000;
@@ -33,14 +34,20 @@ export interface CertificateOf {
   readonly what: string;
 }
 
-/** Takes a renewed certificate over without a restart. A bad one is logged once, and the one in use stays. Milliseconds. */
+/** What a server of ours shows its clients. */
+export interface Certificate extends CertificateOf {
+  readonly files: TlsFiles;
+  /** What is in the files at the start. */
+  readonly pem: { readonly cert: string; readonly key: string };
+  /** How often the files are looked at, milliseconds; absent: once a minute. */
+  readonly everyMs?: number | undefined;
+}
+
+/** Takes a renewed certificate over without a restart. A bad one is logged once, and the one in use stays. */
 export function followCertificate(
   server: Server,
-  files: TlsFiles,
-  used: { cert: string; key: string },
-  { setting, what }: CertificateOf,
+  { files, pem: used, setting, what, everyMs = CERTIFICATE_EVERY_MS }: Certificate,
   log: Log,
-  everyMs: number = CERTIFICATE_EVERY_MS,
 ): () => void {
   let current = JSON.stringify(used);
   let logged: string | undefined;
@@ -65,36 +72,21 @@ export function followCertificate(
 
 /** First byte of a TLS handshake record (RFC 8446, 5.1). */
 const HANDSHAKE = 0x16;
-const PLAIN = JSON.stringify({ detail: "this port speaks TLS: ask with https" });
-const PLAIN_ANSWER = `HTTP/1.1 400 Bad Request\r\nConnection: close\r\nContent-Type: application/json; charset=utf-8\r\nContent-Length: ${PLAIN.length}\r\n\r\n${PLAIN}`;
+const PLAIN: Refusal = { status: 400, detail: "this port speaks TLS: ask with https" };
 
 /**
  * Tells who comes without TLS so in plain HTTP, where TLS alone would end the connection without a word. Nothing of what was asked is read.
- * Returns what ends every connection: those that have sent nothing, or only a part of a handshake, do not belong to a server yet.
+ * Whoever sends nothing is the matter of the bound of connections.
  */
-export function answerWithoutTls(server: Server, withinMs: number): () => void {
+export function answerWithoutTls(server: Server): void {
   const accept = server.listeners("connection");
-  const open = new Set<Socket>();
   server.removeAllListeners("connection");
   server.on("connection", (socket: Socket) => {
-    open.add(socket);
-    const end = (): void => void socket.destroy();
-    const timer = setTimeout(end, withinMs);
-    socket.once("error", end);
-    socket.once("close", () => {
-      clearTimeout(timer);
-      open.delete(socket);
-    });
     socket.once("data", (first) => {
-      clearTimeout(timer);
-      if (first[0] !== HANDSHAKE) return void socket.end(PLAIN_ANSWER, end);
+      if (first[0] !== HANDSHAKE) return void refuse(socket, PLAIN);
       socket.pause();
-      socket.off("error", end);
       socket.unshift(first);
       for (const listener of accept) listener.call(server, socket);
     });
   });
-  return () => {
-    for (const socket of open) socket.destroy();
-  };
 }

@@ -1,5 +1,5 @@
 import type { Log } from "../model/context.ts";
-import { type HttpListener, type Page, startHttpListener } from "./http-listener.ts";
+import { type Page, type PagesListener, startHttpListener } from "./http-listener.ts";
 import type { Metrics } from "./metrics.ts";
 
 export interface HealthOptions {
@@ -18,7 +18,7 @@ export interface HealthOptions {
 /** /metrics, /healthz and /readyz, where and while the policy lets them be served. */
 export class Health {
   readonly #options: HealthOptions;
-  #listener: HttpListener | undefined;
+  #listener: PagesListener | undefined;
   /** Why nothing is served. */
   #closed: string | undefined;
   #isEnded = false;
@@ -52,7 +52,7 @@ export class Health {
     await this.#listener?.close();
   }
 
-  #start(): HttpListener {
+  #start(): PagesListener {
     const { listen, metrics, isHealthy, notReady, log, onTrouble } = this.#options;
     const pages = {
       "/metrics": async () => ({ status: 200, contentType: metrics.contentType, body: await metrics.text() }),

@@ -1,7 +1,7 @@
 import net from "node:net";
 import { afterEach, describe, expect, it } from "vitest";
 import { silentLog } from "../model/context.ts";
-import { type HttpListenerOptions, startHttpListener } from "./http-listener.ts";
+import { type PagesOptions, startHttpListener } from "./http-listener.ts";
 
 const open: (() => unknown)[] = [];
 afterEach(async () => {
@@ -9,7 +9,7 @@ afterEach(async () => {
 });
 
 const page = (body: string) => ({ status: 200, contentType: "text/plain", body });
-const start = (options: Partial<HttpListenerOptions> = {}) => {
+const start = (options: Partial<PagesOptions> = {}) => {
   const troubles: string[] = [];
   const listener = startHttpListener(
     { listen: "127.0.0.1:0", pages: { "/a": () => page("hello") }, onTrouble: (message) => troubles.push(message), ...options },

@@ -1,5 +1,6 @@
-import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
+import type { IncomingMessage, ServerResponse } from "node:http";
 import { setTimeout as delay } from "node:timers/promises";
+import { HttpListener } from "../lib/http-listener.ts";
 import type { Context } from "../model/context.ts";
 import { messageOf } from "../model/failure.ts";
 
@@ -10,7 +11,7 @@ export interface Page {
   readonly body: string;
 }
 
-export interface HttpListenerOptions {
+export interface PagesOptions {
   /** `address:port`, an IPv6 address in brackets. */
   readonly listen: string;
   /** By path: what GET answers. */
@@ -21,40 +22,43 @@ export interface HttpListenerOptions {
   readonly retryMs?: number;
 }
 
-export interface HttpListener {
+export interface PagesListener {
   /** Undefined while it does not listen. */
   port(): number | undefined;
   /** Idempotent, never throws. */
   close(): Promise<void>;
 }
 
-const REQUEST_TIMEOUT_MS = 5000;
-const ANSWER_TIMEOUT_MS = 5000;
 const RETRY_MS = 10_000;
-const MAX_CONNECTIONS = 16;
-const MAX_HEADER_BYTES = 8192;
+/** Each may be a text of some MiB that its client takes slowly. */
+const MAX_ANSWERS = 16;
 
 /** Serves a few pages that only read, until it is closed or the signal aborts. A port that is in use is tried again and ends nothing. */
-export function startHttpListener(options: HttpListenerOptions, ctx: Context): HttpListener {
+export function startHttpListener(options: PagesOptions, ctx: Context): PagesListener {
   const { listen, pages, onTrouble, retryMs = RETRY_MS } = options;
   const colon = listen.lastIndexOf(":");
   const host = listen.slice(0, colon).replace(/^\[|\]$/g, "");
   const port = Number(listen.slice(colon + 1));
   const stop = new AbortController();
-  let server: Server | undefined;
+  const { log } = ctx;
+  let listener: HttpListener | undefined;
   const reported = new Set<string>();
 
   const run = async (): Promise<void> => {
     while (!stop.signal.aborted) {
-      const next = serve(pages, ctx);
+      const answerPage = (request: IncomingMessage, response: ServerResponse): void => void answer(request, response, pages, ctx);
+      const next = new HttpListener({
+        what: "metrics and health",
+        allow: "GET, HEAD",
+        answer: answerPage,
+        limits: { answers: MAX_ANSWERS },
+        log,
+      });
       try {
-        await new Promise<void>((done, fail) => next.once("error", fail).listen(port, host, done));
-        next
-          .removeAllListeners("error")
-          .on("error", (error) => ctx.log.warn({ err: error, listen }, "the HTTP listener reported an error"));
-        server = next;
-        if (stop.signal.aborted) next.close();
-        else ctx.log.info({ listen }, "metrics and health are served");
+        await next.listen({ host, port });
+        listener = next;
+        if (stop.signal.aborted) void next.close();
+        else log.info({ listen }, "metrics and health are served");
         for (const trouble of reported) onTrouble(`http.listen: ${listen} is listened on now`, trouble);
         return;
       } catch (error) {
@@ -66,49 +70,18 @@ export function startHttpListener(options: HttpListenerOptions, ctx: Context): H
     }
   };
   const running = run();
-  let closing: Promise<void> | undefined;
   const close = (): Promise<void> => {
     stop.abort();
-    closing ??= running.then(
-      () =>
-        new Promise<void>((done) => {
-          if (!server) return done();
-          server.close(() => done());
-          server.closeAllConnections();
-        }),
-    );
-    return closing;
+    return running.then(() => listener?.close());
   };
   if (ctx.signal.aborted) void close();
   else ctx.signal.addEventListener("abort", () => void close(), { once: true });
-  return {
-    port() {
-      const at = server?.address();
-      return typeof at === "object" && at !== null ? at.port : undefined;
-    },
-    close,
-  };
-}
-
-function serve(pages: HttpListenerOptions["pages"], ctx: Context): Server {
-  const server = createServer(
-    { requestTimeout: REQUEST_TIMEOUT_MS, headersTimeout: REQUEST_TIMEOUT_MS, keepAlive: false, maxHeaderSize: MAX_HEADER_BYTES },
-    (request, response) => void answer(request, response, pages, ctx),
-  );
-  server.maxConnections = MAX_CONNECTIONS;
-  server.setTimeout(REQUEST_TIMEOUT_MS + ANSWER_TIMEOUT_MS);
-  server.on("clientError", (_, socket) => socket.destroy());
-  return server;
+  return { port: () => listener?.port, close };
 }
 
 const text = (status: number, body: string): Page => ({ status, contentType: "text/plain; charset=utf-8", body });
 
-async function answer(
-  request: IncomingMessage,
-  response: ServerResponse,
-  pages: HttpListenerOptions["pages"],
-  { log }: Context,
-): Promise<void> {
+async function answer(request: IncomingMessage, response: ServerResponse, pages: PagesOptions["pages"], { log }: Context): Promise<void> {
   request.resume();
   const isHead = request.method === "HEAD";
   const path = (request.url ?? "").split("?")[0] ?? "";

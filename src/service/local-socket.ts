@@ -1,7 +1,8 @@
-import { chmodSync, lstatSync, type Stats, unlinkSync } from "node:fs";
-import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
+import { lstatSync, type Stats, unlinkSync } from "node:fs";
+import type { IncomingMessage, ServerResponse } from "node:http";
 import { connect } from "node:net";
 import { join } from "node:path";
+import { HttpListener } from "../lib/http-listener.ts";
 import type { Context } from "../model/context.ts";
 import { errorCode, messageOf } from "../model/failure.ts";
 
@@ -26,51 +27,34 @@ export interface LocalSocket {
   close(): Promise<void>;
 }
 
-const REQUEST_TIMEOUT_MS = 5000;
 const PROBE_TIMEOUT_MS = 2000;
-const MAX_CONNECTIONS = 16;
+/** Each may be a status of some MiB that its client takes slowly. */
+const MAX_ANSWERS = 16;
 const MAX_BODY_BYTES = 256 * 1024;
-/** sun_path of unix(7) with its end. */
-const MAX_PATH_BYTES = 107;
 
 /**
  * Answers on a unix socket with mode 0660 until it is closed or the signal aborts. A socket that a dead service left is replaced.
  * Throws Error where another service lives on it, or the path cannot be used; the message says what to do.
  */
 export async function startLocalSocket({ path, handlers, actions = {} }: LocalSocketOptions, ctx: Context): Promise<LocalSocket> {
-  if (Buffer.byteLength(path) > MAX_PATH_BYTES)
-    throw new Error(`${path} is too long for a socket (${MAX_PATH_BYTES} bytes at most); choose a shorter state_dir`);
   await makeWay(path);
-  const server = createServer(
-    { requestTimeout: REQUEST_TIMEOUT_MS, headersTimeout: REQUEST_TIMEOUT_MS, keepAlive: false },
-    (request, response) => answer(request, response, { handlers, actions }, ctx),
-  );
-  server.maxConnections = MAX_CONNECTIONS;
-  server.setTimeout(REQUEST_TIMEOUT_MS);
-  server.on("clientError", (_, socket) => socket.destroy());
-  await new Promise<void>((done, fail) => {
-    server.once("error", (error) =>
-      fail(
-        new Error(
-          `the local socket ${path} cannot be opened (${messageOf(error)}); its folder must exist and this user must be allowed to write there`,
-          { cause: error },
-        ),
-      ),
-    );
-    server.listen(path, done);
+  const listener = new HttpListener({
+    what: "the local socket",
+    allow: "GET, POST",
+    answer: (request, response) => answer(request, response, { handlers, actions }, ctx),
+    limits: { answers: MAX_ANSWERS },
+    log: ctx.log,
   });
-  server.removeAllListeners("error");
-  server.on("error", (error) => ctx.log.warn({ err: error, path }, "the local socket reported an error"));
-  // Until here only its owner may connect: the usual umask takes the right to write from everyone else.
-  chmodSync(path, 0o660);
-  let closing: Promise<void> | undefined;
-  const close = (): Promise<void> => {
-    closing ??= new Promise((done) => {
-      server.close(() => done());
-      server.closeAllConnections();
-    });
-    return closing;
-  };
+  try {
+    await listener.listen({ path });
+  } catch (error) {
+    if (errorCode(error) === "") throw error;
+    throw new Error(
+      `the local socket ${path} cannot be opened (${messageOf(error)}); its folder must exist and this user must be allowed to write there`,
+      { cause: error },
+    );
+  }
+  const close = (): Promise<void> => listener.close();
   if (ctx.signal.aborted) await close();
   else ctx.signal.addEventListener("abort", () => void close(), { once: true });
   return { close };

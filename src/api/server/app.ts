@@ -12,7 +12,6 @@ import { ROUTES } from "../routes/index.ts";
 import type { Method, Route } from "../routes/route.ts";
 import type { AuditedHandlers } from "./audited.ts";
 import { BodyRoom, NOTHING_TAKEN } from "./body-room.ts";
-import type { ConnectionBound } from "./connection-bound.ts";
 import { HttpProblem, invalid, invalidJson, malformedJson, notUtf8, type Part, validationEntries } from "./errors.ts";
 import { matchesNone } from "./etags.ts";
 import { hasLongInteger, parseExactly } from "./exact-json.ts";
@@ -31,11 +30,7 @@ const BODY_PARTS = 400_000;
 /** Characters of a request's target: three filters of 50 uuids take 7,500. */
 const URL_CHARACTERS = 10_000;
 const JSON_TYPE = "application/json; charset=utf-8";
-/** Node looks at its deadlines every 30 s where it is not told otherwise. */
-export const HTTP_OPTIONS = { headersTimeout: 10_000, connectionsCheckingInterval: 500, maxHeaderSize: 16_384 } as const;
-/** How long a connection that is given up is still read. */
-const LINGER_MS = 500;
-const METHODS: readonly Method[] = ["GET", "POST", "PUT", "PATCH", "DELETE"];
+export const METHODS: readonly Method[] = ["GET", "POST", "PUT", "PATCH", "DELETE"];
 const PARTS: Readonly<Record<string, Part>> = { body: "body", querystring: "query", params: "path", headers: "header" };
 /** Retry-After of a wrong key when too many of its address wait already, in seconds. */
 const RETRY_AFTER_S = 5;
@@ -47,17 +42,18 @@ export interface AppOptions {
   readonly authenticate: Authenticate;
   readonly throttle: Throttle;
   readonly refusedKeys: RefusedKeys;
-  readonly connections: ConnectionBound;
-  /** Certificate and key, PEM; absent: plain HTTP. */
-  readonly tls?: { readonly cert: string; readonly key: string } | undefined;
+  /** The connection has carried a valid key. */
+  readonly trust: (socket: Socket) => void;
+  /** Whether what crosses the network is encrypted. */
+  readonly isEncrypted: boolean;
   readonly version: string;
   readonly log: Log;
 }
 
 /** The HTTP side of the API: routes, authorization, validation, errors, OpenAPI. It does not listen yet. */
 export async function createApp(options: AppOptions): Promise<FastifyInstance> {
-  const { handlers, tls, version, log } = options;
-  const app = createFastify(tls);
+  const { handlers, isEncrypted, version, log } = options;
+  const app = createFastify();
   const callers = new WeakMap<FastifyRequest, Caller>();
   setValidation(app, log);
   setBodyParser(app);
@@ -69,52 +65,19 @@ export async function createApp(options: AppOptions): Promise<FastifyInstance> {
     taken.set(url, [...(taken.get(url) ?? []), definition.method]);
     // The types of handler and route agree by Handlers' own definition; here all of them are treated alike.
     const handler = handlers[operation] as RouteToAdd["handler"];
-    addRoute(app, { definition, url, handler, callers, isEncrypted: tls !== undefined });
+    addRoute(app, { definition, url, handler, callers, isEncrypted });
   }
   refuseOtherMethods(app, taken);
   return app;
 }
 
-function createFastify(tls: AppOptions["tls"]): FastifyInstance {
-  return fastify({
+/** It serves what listeners hand it, and listens nowhere itself. */
+const createFastify = (): FastifyInstance =>
+  fastify({
     logger: false,
     bodyLimit: BODY_BYTES,
-    // Deadlines of what comes in, so that a client that says nothing holds nothing.
-    requestTimeout: 30_000,
-    connectionTimeout: 60_000,
-    keepAliveTimeout: 30_000,
-    ...serverOptions(tls),
-    forceCloseConnections: true,
     frameworkErrors: (_error, _request, reply) => void problem(reply, new HttpProblem(404, "there is no such path")),
-    clientErrorHandler: refuseConnection,
   });
-}
-
-/** What came is no request: says why, and ends the connection. */
-function refuseConnection({ code }: { readonly code?: string }, socket: Socket): void {
-  if (!socket.writable) return void socket.destroy();
-  const [status, detail, more = ""] = CONNECTION_REFUSALS[code ?? ""] ?? [
-    "400 Bad Request",
-    "this is not an HTTP request that can be understood",
-  ];
-  const body = JSON.stringify({ detail });
-  socket.end(
-    `HTTP/1.1 ${status}\r\nConnection: close\r\n${more}Content-Type: application/json\r\nContent-Length: ${body.length}\r\n\r\n${body}`,
-  );
-  // Closed at once, with bytes that nobody read, the connection would be reset and the answer lost on its way.
-  socket.resume();
-  setTimeout(() => socket.destroy(), LINGER_MS).unref();
-}
-
-/** What Node's parser gives up with: status, words, and headers of it. */
-const CONNECTION_REFUSALS: Readonly<Record<string, readonly [status: string, detail: string, more?: string]>> = {
-  HPE_HEADER_OVERFLOW: [
-    "431 Request Header Fields Too Large",
-    `the request's target and headers have more than ${HTTP_OPTIONS.maxHeaderSize} bytes`,
-  ],
-  HPE_INVALID_METHOD: ["405 Method Not Allowed", "no path takes this method", `Allow: ${METHODS.join(", ")}\r\n`],
-  ERR_HTTP_REQUEST_TIMEOUT: ["408 Request Timeout", "the request was not complete in time"],
-};
 
 function setValidation(app: FastifyInstance, log: Log): void {
   app.setValidatorCompiler(({ schema, httpPart }) => {
@@ -144,7 +107,7 @@ function setBodyParser(app: FastifyInstance): void {
 /** Lets a request in where its target, its key, its method and the room for its body allow it; `callers` gets whose key it carries. */
 function checkRequests(
   app: FastifyInstance,
-  { authenticate, throttle, refusedKeys, connections }: Pick<AppOptions, "authenticate" | "throttle" | "refusedKeys" | "connections">,
+  { authenticate, throttle, refusedKeys, trust }: Pick<AppOptions, "authenticate" | "throttle" | "refusedKeys" | "trust">,
   callers: WeakMap<FastifyRequest, Caller>,
 ): void {
   const room = new BodyRoom(ALL_BODIES_BYTES);
@@ -158,7 +121,7 @@ function checkRequests(
       return void refuseKey(throttle, request, reply);
     }
     callers.set(request, caller);
-    connections.trust(request.raw.socket);
+    trust(request.raw.socket);
     const { allow } = configOf(request);
     if (allow !== undefined) return void problem(reply.header("allow", allow), new HttpProblem(405, `this path takes ${allow}`));
     const release = room.take(bodyBytesOf(request));
@@ -264,14 +227,6 @@ function refuseOtherMethods(app: FastifyInstance, taken: ReadonlyMap<string, rea
       handler: (_request, reply) => problem(reply, new HttpProblem(405, `this path takes ${methods.join(", ")}`)),
     });
   }
-}
-
-/** For TLS the options stand under another name; which server it is makes no difference to what is done with it. */
-function serverOptions(tls: AppOptions["tls"]): { readonly http: typeof HTTP_OPTIONS } {
-  if (!tls) return { http: HTTP_OPTIONS };
-  return { https: { ...HTTP_OPTIONS, ...tls, minVersion: "TLSv1.2", handshakeTimeout: HTTP_OPTIONS.headersTimeout } } as unknown as {
-    readonly http: typeof HTTP_OPTIONS;
-  };
 }
 
 const tooManyParts = (): HttpProblem =>

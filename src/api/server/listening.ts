@@ -1,11 +1,4 @@
-import { rmSync } from "node:fs";
-import { createServer, type Server } from "node:http";
-import type { FastifyInstance } from "fastify";
 import { isLoopback } from "../loopback.ts";
-import { HTTP_OPTIONS } from "./app.ts";
-
-/** sun_path of unix(7) with its end. */
-const MAX_SOCKET_BYTES = 107;
 
 /** Where to listen. Throws an Error that names the setting: keys and passwords go in the clear where it is neither loopback nor TLS. */
 export function parseListen(
@@ -22,16 +15,4 @@ export function parseListen(
       `embedded_api.listen: "${listen}" is not a loopback address: name a certificate in embedded_api.tls, or set embedded_api.insecure: true`,
     );
   return { host, port };
-}
-
-/** Serves the same on a unix socket: the collector on this machine reaches it whatever certificate the network sees. */
-export async function listenLocally(app: FastifyInstance, file: string): Promise<Server> {
-  if (Buffer.byteLength(file) > MAX_SOCKET_BYTES)
-    throw new Error(`${file} is too long for a socket (${MAX_SOCKET_BYTES} bytes at most); choose a shorter state_dir`);
-  rmSync(file, { force: true });
-  const server = createServer({ ...HTTP_OPTIONS, requestTimeout: 30_000, keepAliveTimeout: 30_000 }, (request, response) =>
-    app.routing(request, response),
-  );
-  await new Promise<void>((done, fail) => server.once("error", fail).listen(file, done));
-  return server;
 }

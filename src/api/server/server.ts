@@ -1,20 +1,18 @@
-import { existsSync, mkdirSync, statSync } from "node:fs";
-import type { Server } from "node:http";
-import type { AddressInfo } from "node:net";
+import { existsSync, mkdirSync, rmSync, statSync } from "node:fs";
 import { dirname, join } from "node:path";
+import { HttpListener } from "../../lib/http-listener.ts";
 import { createThrottle } from "../../lib/throttle.ts";
-import { answerWithoutTls, followCertificate, readTls } from "../../lib/tls-server.ts";
+import { readTls } from "../../lib/tls-server.ts";
 import type { Log } from "../../model/context.ts";
 import type { ConfigChange } from "../../model/service-status.ts";
 import { uuidSchema } from "../../model/uuid.ts";
 import type { ApiWorkerData, KeyFiles } from "../../threads/api/messages.ts";
-import { createApp, HTTP_OPTIONS } from "./app.ts";
+import { createApp, METHODS } from "./app.ts";
 import { type Audit, openAudit } from "./audit.ts";
 import { auditedHandlers } from "./audited.ts";
 import { type BackupTimes, refuseEmptyDatabase, startBackups } from "./backups.ts";
 import { ChangeGroup } from "./change-group.ts";
 import { openCollectors } from "./collectors.ts";
-import { ConnectionBound } from "./connection-bound.ts";
 import { openDataSinks } from "./data-sinks.ts";
 import { openDataSources } from "./data-sources.ts";
 import { openDatabase } from "./database.ts";
@@ -22,7 +20,7 @@ import { openEtags } from "./etags.ts";
 import { createHandlers } from "./handlers.ts";
 import { openInventory } from "./inventory.ts";
 import { createAuthenticate, ensureKeyFiles } from "./keys.ts";
-import { listenLocally, parseListen } from "./listening.ts";
+import { parseListen } from "./listening.ts";
 import { openMachineReach } from "./machine-reach.ts";
 import { RefusedKeys, type TellRefused } from "./refused-keys.ts";
 import { openSecretStore } from "./secrets.ts";
@@ -56,7 +54,12 @@ const CERTIFICATE = { setting: "embedded_api.tls", what: "the configuration API"
 export async function startApiServer(options: ApiServerOptions): Promise<ApiServer> {
   const { log, databaseFile } = options;
   const { host, port } = parseListen(options.listen, { tls: options.tls !== undefined, insecure: options.insecure === true });
-  const tls = options.tls && readTls(options.tls, CERTIFICATE.setting);
+  const certificate = options.tls && {
+    ...CERTIFICATE,
+    files: options.tls,
+    pem: readTls(options.tls, CERTIFICATE.setting),
+    everyMs: options.certificateEveryMs,
+  };
   const collector = uuidSchema.safeParse(options.collector);
   if (!collector.success) throw new Error(`collector: "${options.collector}" is not a UUID`);
   mkdirSync(dirname(databaseFile), { recursive: true, mode: 0o700 });
@@ -85,46 +88,46 @@ export async function startApiServer(options: ApiServerOptions): Promise<ApiServ
     });
     const audit = openAudit(db);
     const refusedKeys = new RefusedKeys(refusalTeller(audit, options));
-    const connections = new ConnectionBound();
     const changes = new ChangeGroup(db);
+    let listeners: readonly HttpListener[] = [];
     const app = await createApp({
       refusedKeys,
-      connections,
+      trust: (socket) => {
+        for (const listener of listeners) listener.trust(socket);
+      },
       handlers: auditedHandlers(handlers, changes, audit),
       authenticate: createAuthenticate(db),
       throttle: createThrottle(),
-      tls,
+      isEncrypted: certificate !== undefined,
       version: options.version,
       log,
     });
-    const endConnections = tls ? answerWithoutTls(app.server, HTTP_OPTIONS.headersTimeout) : () => {};
-    connections.attach(app.server);
-    await app.listen({ host, port });
-    let local: Server | undefined;
+    await app.ready();
+    const common = { what: CERTIFICATE.what, allow: METHODS.join(", "), answer: app.routing, log };
+    const network = new HttpListener({ ...common, certificate });
+    const local = new HttpListener(common);
+    listeners = [network, local];
+    const closeListeners = () => Promise.all(listeners.map((listener) => listener.close()));
     try {
-      local = options.socketFile === undefined ? undefined : await listenLocally(app, options.socketFile);
+      await network.listen({ host, port });
+      if (options.socketFile !== undefined) {
+        rmSync(options.socketFile, { force: true });
+        await local.listen({ path: options.socketFile });
+      }
     } catch (error) {
+      await closeListeners();
       await app.close();
       throw error;
     }
-    const unfollow =
-      options.tls && tls ? followCertificate(app.server, options.tls, tls, CERTIFICATE, log, options.certificateEveryMs) : () => {};
     const unfollowChanges = followChanges(audit, options);
     const backups = startBackups(db, databaseFile, log, options.backupTimes);
-    const bound = app.server.address() as AddressInfo;
     let closing: Promise<void> | undefined;
     return {
-      url: `${tls ? "https" : "http"}://${host.includes(":") ? `[${host}]` : host}:${bound.port}`,
+      url: `${certificate ? "https" : "http"}://${host.includes(":") ? `[${host}]` : host}:${network.port ?? port}`,
       keyFiles,
       close: () => {
-        unfollow();
         unfollowChanges();
-        local?.close();
-        local?.closeAllConnections();
-        if (closing) return closing;
-        const closed = app.close();
-        endConnections();
-        closing = closed
+        closing ??= Promise.all([closeListeners(), app.close()])
           .catch((error: unknown) => log.warn({ err: error }, "closing the configuration API failed"))
           .then(() => backups.stop())
           .then(() => {

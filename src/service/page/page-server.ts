@@ -1,5 +1,4 @@
-import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
-import { createServer as createTlsServer } from "node:https";
+import type { IncomingMessage, ServerResponse } from "node:http";
 import { createThrottle, type Throttle } from "../../lib/throttle.ts";
 import type { Log } from "../../model/context.ts";
 import { toJson } from "../../model/json.ts";
@@ -17,14 +16,11 @@ export interface PageServerOptions {
   readonly assets: Readonly<Record<string, Asset>>;
   /** File with the token that opens the pages; undefined: they are open. */
   readonly tokenFile: string | undefined;
-  /** PEM; undefined: plain HTTP. */
-  readonly tls: { readonly cert: string; readonly key: string } | undefined;
+  /** PEM of the server's certificate; undefined: plain HTTP. */
+  readonly cert: string | undefined;
   readonly log: Log;
 }
 
-const HEADERS_MS = 10_000;
-const MAX_HEADER_BYTES = 16_384;
-const MAX_CONNECTIONS = 128;
 const MAX_BODY_BYTES = 8192;
 const MAX_URL = 4096;
 
@@ -45,27 +41,13 @@ export class PageServer {
   readonly #options: PageServerOptions;
   readonly #gate: TokenGate;
   readonly #throttle: Throttle = createThrottle();
-  readonly server: Server;
 
   constructor(options: PageServerOptions) {
-    const { tls, tokenFile } = options;
     this.#options = options;
-    this.#gate = new TokenGate(tokenFile);
-    const limits = {
-      headersTimeout: HEADERS_MS,
-      requestTimeout: HEADERS_MS,
-      connectionsCheckingInterval: 500,
-      maxHeaderSize: MAX_HEADER_BYTES,
-    };
-    const answer = (request: IncomingMessage, response: ServerResponse): void => void this.#answer(request, response);
-    this.server = tls
-      ? createTlsServer({ ...limits, ...tls, minVersion: "TLSv1.2", handshakeTimeout: HEADERS_MS }, answer)
-      : createServer(limits, answer);
-    this.server.maxConnections = MAX_CONNECTIONS;
-    this.server.on("clientError", (_, socket) => socket.destroy());
+    this.#gate = new TokenGate(options.tokenFile);
   }
 
-  async #answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
+  async answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
     for (const [name, value] of Object.entries(HEADERS)) response.setHeader(name, value);
     response.on("error", () => undefined);
     try {
@@ -79,7 +61,7 @@ export class PageServer {
 
   async #route(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const { method = "", headers, url = "/" } = request;
-    if (!isOwnName(headers.host, this.#options.tls?.cert))
+    if (!isOwnName(headers.host, this.#options.cert))
       return this.#message(response, 421, "This machine is not known by that name; ask for it by its address.");
     if (url.length > MAX_URL) return this.#message(response, 414, "The address is too long.");
     const [path = "/"] = url.split("?", 1);
@@ -168,7 +150,7 @@ export class PageServer {
   }
 
   #cookie(value: string, maxAge: number | undefined): string {
-    const secure = this.#options.tls ? "; Secure" : "";
+    const secure = this.#options.cert !== undefined ? "; Secure" : "";
     return `${COOKIE}=${value}; Path=/; HttpOnly; SameSite=Strict${secure}${maxAge === undefined ? "" : `; Max-Age=${maxAge}`}`;
   }
 

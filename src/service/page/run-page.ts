@@ -1,6 +1,7 @@
 import type { MessagePort } from "node:worker_threads";
+import { HttpListener } from "../../lib/http-listener.ts";
 import { logOver } from "../../lib/thread/log.ts";
-import { answerWithoutTls, followCertificate, readTls } from "../../lib/tls-server.ts";
+import { readTls } from "../../lib/tls-server.ts";
 import type { Log } from "../../model/context.ts";
 import { messageOf } from "../../model/failure.ts";
 import { sleep } from "../../model/timer.ts";
@@ -11,7 +12,8 @@ import { LivePages } from "./live-pages.ts";
 import { PageServer } from "./page-server.ts";
 
 const RETRY_MS = 10_000;
-const TLS_FIRST_MS = 10_000;
+/** Those of viewers among them, who keep theirs. */
+const MAX_ANSWERS = 128;
 const CERTIFICATE = { setting: "page.tls", what: "the page" } as const;
 
 export interface RunPageOptions extends PageWorkerData {
@@ -69,29 +71,26 @@ async function listen(options: RunPageOptions, pages: LivePages, log: Log): Prom
   const { listen: at, tls: files, tokenFile, assets } = options;
   const colon = at.lastIndexOf(":");
   const host = at.slice(0, colon).replace(/^\[|\]$/g, "");
-  const tls = files && readTls(files, CERTIFICATE.setting);
+  const certificate = files && { ...CERTIFICATE, files, pem: readTls(files, CERTIFICATE.setting) };
   if (tokenFile !== undefined) readToken(tokenFile);
-  const { server } = new PageServer({ pages, assets, tokenFile, tls, log });
-  const endConnections = tls ? answerWithoutTls(server, TLS_FIRST_MS) : () => {};
+  const page = new PageServer({ pages, assets, tokenFile, cert: certificate?.pem.cert, log });
+  const listener = new HttpListener({
+    what: CERTIFICATE.what,
+    allow: "GET, HEAD, POST",
+    answer: (request, response) => void page.answer(request, response),
+    certificate,
+    limits: { answers: MAX_ANSWERS },
+    log,
+  });
   try {
-    await new Promise<void>((done, fail) => server.once("error", fail).listen(Number(at.slice(colon + 1)), host, done));
+    await listener.listen({ host, port: Number(at.slice(colon + 1)) });
   } catch (error) {
+    await listener.close();
     throw new Error(`page.listen: ${at} cannot be listened on (${messageOf(error)})`, { cause: error });
   }
-  server.removeAllListeners("error").on("error", (error) => log.warn({ err: error }, "the page's listener reported an error"));
-  const unfollow = files && tls ? followCertificate(server, files, tls, CERTIFICATE, log) : () => {};
-  const place = server.address();
-  const port = typeof place === "object" && place !== null ? place.port : 0;
   return {
-    url: `${tls ? "https" : "http"}://${host.includes(":") ? `[${host}]` : host}:${port}/`,
-    close() {
-      unfollow();
-      return new Promise((done) => {
-        server.close(() => done());
-        server.closeAllConnections();
-        endConnections();
-      });
-    },
+    url: `${certificate ? "https" : "http"}://${host.includes(":") ? `[${host}]` : host}:${listener.port ?? 0}/`,
+    close: () => listener.close(),
   };
 }
 

@@ -4,26 +4,35 @@ import { createServer } from "node:http";
 import { request as httpsRequest } from "node:https";
 import { type AddressInfo, connect, type Socket } from "node:net";
 import { join } from "node:path";
+import { setTimeout as delay } from "node:timers/promises";
 import { expect, onTestFinished, test } from "vitest";
+import { COLLECTOR, startTestServer, temporaryFolder } from "../api/server/testing.ts";
+import { TEST_CERTIFICATE, TEST_KEY } from "../api/server/testing-certificates.ts";
 import { ConnectionBound, type ConnectionLimits } from "./connection-bound.ts";
-import { COLLECTOR, startTestServer, temporaryFolder } from "./testing.ts";
-import { TEST_CERTIFICATE, TEST_KEY } from "./testing-certificates.ts";
 
 /** Connections that send what is no whole request, from one address of this machine. */
 async function halfOpen(port: number, count: number, localAddress: string, text = "GET / HTTP/1.1\r\nHost: x\r\n") {
   const sockets: Socket[] = [];
+  const answers = new Map<Socket, string>();
   let closed = 0;
   onTestFinished(() => {
     for (const socket of sockets) socket.destroy();
   });
   for (let n = 0; n < count; n++) {
     const socket = connect({ port, host: "127.0.0.1", localAddress });
-    socket.on("error", () => {}).on("close", () => closed++);
+    let answer = "";
+    socket
+      .on("error", () => {})
+      .on("close", () => closed++)
+      .on("data", (data) => {
+        answer += data;
+        answers.set(socket, answer);
+      });
     sockets.push(socket);
     await once(socket, "connect");
     if (text !== "") socket.write(text);
   }
-  return { sockets, closed: () => closed };
+  return { sockets, closed: () => closed, answers: () => [...answers.values()] };
 }
 
 const portOf = (url: string): number => Number(new URL(url).port);
@@ -60,8 +69,9 @@ test("with TLS too, where half a handshake is all that comes", async () => {
 async function bounded(limits: Partial<ConnectionLimits>) {
   const bound = new ConnectionBound({ graceMs: 20, ...limits });
   const server = createServer((request, response) => {
+    if (!bound.admits(request, response)) return;
     if (request.url === "/key") bound.trust(request.socket);
-    response.end();
+    if (request.url !== "/slow") response.end();
   });
   bound.attach(server);
   await new Promise<void>((done) => server.listen(0, "127.0.0.1", done));
@@ -94,6 +104,9 @@ test("where all room is taken a stranger makes it, and where none is one who com
   await expect.poll(() => isOpen(strangers), { timeout: 5000 }).toBe(0);
   const last = await halfOpen(port, 1, "127.0.0.1", KEY);
   await expect.poll(() => isOpen(last), { timeout: 5000 }).toBe(0);
+  expect(last.answers()).toEqual([
+    expect.stringMatching(/^HTTP\/1\.1 503 Service Unavailable\r\n[\s\S]*too many connections are open here/),
+  ]);
   expect([isOpen(keyed), isOpen(more)]).toEqual([8, 2]);
 });
 
@@ -104,4 +117,18 @@ test("fault: a connection that asks for nothing, or byte by byte, is open longer
   const asked = await halfOpen(port, 3, "127.0.0.1", KEY);
   await expect.poll(() => isOpen(silent) + isOpen(slow), { timeout: 5000 }).toBe(0);
   expect(isOpen(asked)).toBe(3);
+});
+
+test("one who asks while slow answers take all room is told; an answer that has had its time makes room", async () => {
+  const port = await bounded({ answers: 2, answerMs: 300 });
+  const slow = await halfOpen(port, 2, "127.0.0.1", "GET /slow HTTP/1.1\r\nHost: x\r\n\r\n");
+  const early = await halfOpen(port, 1, "127.0.0.1", KEY);
+  await expect
+    .poll(early.answers)
+    .toEqual([expect.stringMatching(/^HTTP\/1\.1 503 .*\r\n[\s\S]*too many answers are under way: ask again/)]);
+  expect(isOpen(slow)).toBe(2);
+  await delay(300);
+  const later = await halfOpen(port, 1, "127.0.0.1", KEY);
+  await expect.poll(later.answers).toEqual([expect.stringMatching(/^HTTP\/1\.1 200 /)]);
+  await expect.poll(() => isOpen(slow), { timeout: 5000 }).toBe(1);
 });
