@@ -259,10 +259,62 @@ test("a sink of current values that does not keep up gets the last row of each s
 });
 
 test("what is kept for an opening is bounded in bytes", () => {
-  const { queue, commit } = setUp({ keepsAll: false, maxLiveBytes: 20 });
+  const { queue, commit } = setUp({ keepsAll: false, maxLiveBytes: 10 });
   queue.take(commit(9), 0);
   queue.open();
+  expect([...queue.keptBack]).toEqual([["1", 10]]);
   expect(settleAll(queue)).toEqual([8, 9]);
+  queue.take(commit(1), 0);
+  expect(settleAll(queue)).toEqual([10]);
+  expect([...queue.keptBack]).toEqual([]);
+});
+
+const sized = (id: number, bytes: number): StoredBatch => ({ ...row(id), payload: new Uint8Array(bytes) });
+
+describe("a readout larger than the bound of memory", () => {
+  test.each([
+    ["in one commit with another source", [sized(1, 66), sized(2, 1)]],
+    ["behind another source", [sized(1, 1), sized(2, 66)]],
+    ["beside one that is as large", [sized(1, 52), sized(2, 52)]],
+  ])("reaches a sink of current values: %s", (_, rows) => {
+    const { queue } = setUp({ keepsAll: false, maxLiveBytes: 60 });
+    queue.open();
+    queue.take(rows, 0);
+    expect(settleAll(queue).sort()).toEqual([1, 2]);
+    queue.close();
+    queue.open();
+    expect(settleAll(queue).sort()).toEqual([1, 2]);
+  });
+
+  test.each([true, false])("reaches a sink while the file takes nothing (whole history: %s)", (keepsAll) => {
+    const { queue, attach } = setUp({ keepsAll, maxLiveBytes: 60 });
+    attach();
+    queue.open();
+    queue.takeUnstored([sized(-1, 66)], 0);
+    expect(settleAll(queue)).toEqual([-1]);
+  });
+
+  test("the newest of each source that finds no room is named until the source is written again", () => {
+    const { queue } = setUp({ keepsAll: false, maxLiveBytes: 60 });
+    queue.open();
+    queue.take([sized(1, 52), sized(2, 52), sized(3, 52)], 0);
+    expect([...queue.keptBack]).toEqual([["1", 52]]);
+    expect(settleAll(queue)).toEqual([2, 3]);
+    queue.take([sized(4, 52)], 0);
+    expect([settleAll(queue), queue.keptBack.size]).toEqual([[4], 0]);
+    queue.take([sized(5, 52), sized(6, 52), sized(7, 52)], 0);
+    queue.retainSources(new Set(["0", "1"]));
+    expect(queue.keptBack.size).toBe(0);
+  });
+
+  test("of a sink of the whole history what no file takes and finds no room is named", () => {
+    const { queue, attach } = setUp({ maxLiveBytes: 60 });
+    attach();
+    queue.open();
+    queue.takeUnstored([sized(-1, 66), sized(-2, 10)], 0);
+    expect([...queue.keptBack]).toEqual([["-2", 10]]);
+    expect(settleAll(queue)).toEqual([-1]);
+  });
 });
 
 test("a job from before a loss settles nothing", () => {

@@ -1,9 +1,9 @@
 import type { Place, StoredBatch } from "../buffer/buffer.ts";
+import { NewestRows } from "../buffer/newest-rows.ts";
 import { type IdRange, MAX_OLDER_RANGES, rangesOf, union, without } from "../buffer/position.ts";
 import type { OlderBounds } from "../sinks/sink.ts";
 import { AcknowledgementTracker, joinAllSettled, type Outcome, type Settled } from "./acknowledgements.ts";
 import { createGrouper, type Group, type GroupBounds, type Grouper, groupRows, joinGroups, splitGroup } from "./grouping.ts";
-import { NewestRows } from "./newest-rows.ts";
 
 /** A group to write. */
 export interface Job {
@@ -78,6 +78,8 @@ export class DeliveryQueue {
   #generation = 0;
   /** Groups of the newest rows, written for a sink that keeps no history: no tracker knows them. */
   readonly #repeated = new WeakSet<Group>();
+  /** By source: payload bytes of its newest row, where that found no room and comes from nowhere else. */
+  readonly #keptBack = new Map<string, number>();
   /** Rows in the care of the isolation: off their trackers, still pending in the file. */
   readonly #held = new Set<number>();
   #unacknowledged: Settled[] = [];
@@ -133,10 +135,30 @@ export class DeliveryQueue {
   takeUnstored(rows: readonly StoredBatch[], nowMs: number): void {
     this.#remember(rows);
     if (!this.#isOpen || this.#isDraining) return;
+    const { keepsAll, maxLiveBytes } = this.#options;
     for (const row of rows) {
-      if (this.#liveBytes + this.#bytesOf(row) > this.#options.maxLiveBytes) return;
-      this.#queueLive(row, nowMs);
+      // One always fits; a sink of current values keeps the newest of each source.
+      const isFull = this.#liveBytes > 0 && this.#liveBytes + this.#bytesOf(row) > maxLiveBytes;
+      if (isFull && keepsAll) this.#keptBack.set(this.#options.keyOf(row), row.payload.byteLength);
+      else this.#queueLive(row, nowMs);
+      if (isFull && !keepsAll) this.#spill();
     }
+  }
+
+  /** By source: bytes of its newest readout where a bound of memory keeps it from the sink; it ends with the next that the sink gets. */
+  get keptBack(): ReadonlyMap<string, number> {
+    return this.#keptBack;
+  }
+
+  /** The store's channel had no room for these newest rows: bytes by source. */
+  keepBack(bytes: ReadonlyMap<string, number>): void {
+    for (const [key, size] of bytes) this.#keptBack.set(key, size);
+  }
+
+  /** Only these sources are left. */
+  retainSources(keys: ReadonlySet<string>): void {
+    this.#newest.retain(keys);
+    for (const key of this.#keptBack.keys()) if (!keys.has(key)) this.#keptBack.delete(key);
   }
 
   /** Ids below `to` are committed: those whose rows did not come are read from the file. */
@@ -150,6 +172,7 @@ export class DeliveryQueue {
   open(): void {
     this.#isOpen = true;
     for (const row of this.#newest.rows()) this.#repeat(row);
+    for (const [key, { bytes }] of this.#newest.forgotten) this.#keptBack.set(key, bytes);
   }
 
   /** The sink is lost: rows without an acknowledgement go back to the backlog. */
@@ -189,6 +212,8 @@ export class DeliveryQueue {
     if (!group) return undefined;
     this.#liveInARow++;
     this.#liveBytes -= group.bytes;
+    const [row] = group.rows;
+    if (row && this.#keptBack.size > 0) this.#keptBack.delete(this.#options.keyOf(row));
     return { group, backlog: false, inOrder, generation: this.#generation };
   }
 
@@ -306,18 +331,24 @@ export class DeliveryQueue {
     this.#ready.push(group);
   }
 
+  #repeatNewestOf(spilled: ReadonlySet<number>): void {
+    for (const row of this.#newest.rows()) if (spilled.has(row.id)) this.#repeat(row);
+    for (const [key, { id, bytes }] of this.#newest.forgotten) if (spilled.has(id)) this.#keptBack.set(key, bytes);
+  }
+
   /**
    * Spills queued live rows to the file, so that newer rows stay live. Unstored rows stay, as no file has them. A sink of current values
    * does not read the file: it keeps the newest row of each source.
    */
   #spill(): void {
     const waiting = [...this.#ready, ...this.#grouper.flush()];
-    this.#ready = waiting.filter(isUnstored);
+    const { keepsAll } = this.#options;
+    const isSpilled = (group: Group): boolean => !keepsAll || !isUnstored(group);
+    this.#ready = waiting.filter((group) => !isSpilled(group));
     this.#liveBytes = this.#ready.reduce((sum, { bytes }) => sum + bytes, 0);
-    const ids = waiting.filter((group) => !isUnstored(group)).flatMap(({ rows }) => rows.map(({ id }) => id));
+    const ids = waiting.filter(isSpilled).flatMap(({ rows }) => rows.map(({ id }) => id));
     for (const id of ids) this.#live.remove(id);
-    const spilled = new Set(ids);
-    for (const row of this.#newest.rows()) if (spilled.has(row.id)) this.#repeat(row);
+    this.#repeatNewestOf(new Set(ids));
     this.#queueOlder(rangesOf(ids));
     this.#acknowledge(this.#live.takeSettled());
   }
@@ -411,6 +442,7 @@ export class DeliveryQueue {
 
   #clear(): void {
     this.#forgetQueued();
+    this.#keptBack.clear();
     this.#held.clear();
     this.#unacknowledged = [];
     this.#unacknowledgedRows = 0;

@@ -288,6 +288,9 @@ export class DeliveryEngine {
         this.#store.post({ type: "received" });
         for (const pump of this.#pumps()) pump.takeUnstored(message.batches);
         return;
+      case "kept_back":
+        for (const pump of this.#pumps()) pump.keepBack(message.bytes);
+        return;
       case "losses":
         for (const uuid of message.sinks) this.#slots.get(uuid)?.pump?.publishLosses();
         return;

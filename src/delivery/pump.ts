@@ -10,6 +10,7 @@ import type { Sink, SinkMemory } from "../sinks/sink.ts";
 import type { Settled } from "./acknowledgements.ts";
 import { AskedPolicy } from "./asked-policy.ts";
 import { DeliveryQueue } from "./delivery-queue.ts";
+import { KeptBack } from "./kept-back.ts";
 import { Notices } from "./notices.ts";
 import type { Opening } from "./opening.ts";
 import type { PreparedSink } from "./prepare-sink.ts";
@@ -80,6 +81,9 @@ export class SinkPump {
   readonly #writer: Writer;
   readonly #notices: Notices;
   readonly #reopening: Reopening;
+  readonly #keptBack: KeptBack;
+  /** Sources that were kept back when that was looked at last. */
+  #keptBackSize = 0;
   readonly #stopping = new AbortController();
   readonly #running: Promise<void>;
   /** Resolves when the pump has stopped. */
@@ -102,6 +106,14 @@ export class SinkPump {
     this.#log = withFields(port.log, { sink: spec.name ?? spec.uuid, type: spec.type, endpoint });
     this.#memory = kind.openMemory?.({ folder: port.memoryDir, uuid: spec.uuid, endpoint, log: this.#log });
     this.#queue = this.#createQueue();
+    this.#keptBack = new KeptBack(
+      {
+        keepsAll: this.keepsAll,
+        maxBytes: this.#maxLiveBytes,
+        setting: kind.maxWaitingBytes && `max_waiting of the sink ${nameInCommand(spec)}`,
+      },
+      this.#log,
+    );
     this.#state = new SinkState({ endpoint, sinkType: spec.type }, this.#log, () => port.changed());
     this.#writer = new Writer({
       queue: this.#queue,
@@ -155,18 +167,26 @@ export class SinkPump {
   take(rows: readonly StoredBatch[]): void {
     this.#queue.take(rows, performance.now());
     this.#writer.wake();
+    this.#lookAtKeptBack();
   }
 
   /** Takes rows that are in no file: they are written now or never. */
   takeUnstored(rows: readonly StoredBatch[]): void {
     this.#queue.takeUnstored(rows, performance.now());
     this.#writer.wake();
+    this.#lookAtKeptBack();
   }
 
   /** Ids below `to` are committed: those whose rows did not come are read from the file. */
   advance(to: number): void {
     this.#queue.advance(to);
     this.#writer.wake();
+  }
+
+  /** Newest readouts that found no room on the way here: bytes by uuid of the source. */
+  keepBack(bytes: ReadonlyMap<string, number>): void {
+    this.#queue.keepBack(bytes);
+    this.#lookAtKeptBack();
   }
 
   /** Publishes the losses that are not published yet. */
@@ -177,6 +197,7 @@ export class SinkPump {
   /** Publishes the sources as they are now. */
   describe(sources: readonly SourceReport[]): void {
     this.#notices.describe(sources);
+    this.#queue.retainSources(this.#keptBack.describe(sources));
     this.#reportChanges();
   }
 
@@ -221,7 +242,7 @@ export class SinkPump {
       rowBytes: ROW_BYTES,
       maxWrittenBytes: limits.maxWrittenBytes,
       writtenBytesOf: (row) => writtenBytesOf(row, this.#layoutOf(row)),
-      maxLiveBytes: limits.maxLiveBytes,
+      maxLiveBytes: this.#maxLiveBytes,
       maxReadBytes: limits.maxReadBytes,
       // What is live always has room.
       maxOlderBytes: limits.maxUnderWayBytes / 2,
@@ -230,6 +251,11 @@ export class SinkPump {
       acknowledge: (settled) => port.acknowledge(settled),
       deliveredUnstored: (values) => port.deliveredUnstored(values),
     });
+  }
+
+  get #maxLiveBytes(): number {
+    const { kind, settings } = this.#prepared;
+    return kind.maxWaitingBytes?.(settings) ?? this.#limits.maxLiveBytes;
   }
 
   /** Rows of one source stay in order also where its layout changes. */
@@ -372,7 +398,15 @@ export class SinkPump {
   }
 
   #warnings(): readonly string[] {
-    return [...(this.#prepared.spec.notes ?? []), ...(this.#opening?.sink.warnings ?? [])];
+    const kept = this.#keptBack.warning(this.#queue.keptBack);
+    return [...(this.#prepared.spec.notes ?? []), ...(kept === undefined ? [] : [kept]), ...(this.#opening?.sink.warnings ?? [])];
+  }
+
+  #lookAtKeptBack(): void {
+    const { size } = this.#queue.keptBack;
+    if (size === this.#keptBackSize) return;
+    this.#keptBackSize = size;
+    this.#reportChanges();
   }
 
   /** Warnings and link change without an event: they are compared as often as the sources are described. */

@@ -23,10 +23,17 @@ const parseSize = (text: string): number | undefined => {
   const unit = match?.[2] === undefined ? undefined : SIZES[match[2]];
   return unit === undefined ? undefined : Number(match?.[1]) * unit;
 };
-const size = (fallback: string, least = "1KiB") =>
+/** Bytes, written `512MiB`. `most`: absent for any. */
+export const size = (fallback: string, least = "1KiB", most?: string) =>
   z
     .string()
-    .refine((text) => (parseSize(text) ?? 0) >= (parseSize(least) ?? 0), `expected a size such as 512MiB or 2GiB, at least ${least}`)
+    .refine(
+      (text) => {
+        const bytes = parseSize(text) ?? 0;
+        return bytes >= (parseSize(least) ?? 0) && (most === undefined || bytes <= (parseSize(most) ?? 0));
+      },
+      `expected a size such as 512MiB or 2GiB, at least ${least}${most === undefined ? "" : ` and at most ${most}`}`,
+    )
     .default(fallback)
     .transform((text) => parseSize(text) ?? 0);
 

@@ -121,6 +121,8 @@ export interface SinkKind<D = unknown, S = unknown, M extends SinkMemory = SinkM
   readonly listens?: boolean;
   /** What protects the bytes on the way there, in words such as `TLS`. Pure. Absent: nothing. */
   encryption?(details: D, settings: S): string;
+  /** Of current values: bytes of readouts that wait for the sink in memory, as its setting max_waiting says. Absent: as the delivery has it. */
+  maxWaitingBytes?(settings: S): number;
   /** Absent: the kind keeps nothing over openings. Never throws. */
   openMemory?(location: MemoryLocation): M;
   open(input: OpenInput<D, S, M>, ctx: Context): Promise<Sink>;

@@ -79,6 +79,31 @@ test("what was read while the server was being opened is shown when it is open",
   await client.disconnect();
 });
 
+test("a readout of 6.6 MB reaches a client, and one that no answer has room for is told", async () => {
+  const { running, url } = await start();
+  const texts = plainLayout(2, { scalar: "string" }, "scanner");
+  running.ask({ type: "sources", sources: [reportOf(texts)] });
+  const client = await rig.clientOf();
+  await client.connect(url);
+  const session = await client.createSession(user("op", "correct horse"));
+  const read = async (place: number) => {
+    const { statusCode, value } = await session.read({ nodeId: `ns=1;s=${texts.variables[place]?.uuid}`, attributeId: AttributeIds.Value });
+    return [statusCode.name, value.value?.length];
+  };
+  const append = (length: number, ok: string) =>
+    running.append(1, { source: "scanner", variables: 2, textsOf: () => ["x".repeat(length), ok] });
+  append(6_600_000, "ok");
+  await expect.poll(() => read(1)).toEqual(["Good", 2]);
+  expect(await read(0)).toEqual(["Good", 6_600_000]);
+  append(9_000_000, "fine");
+  await expect.poll(() => read(1)).toEqual(["Good", 4]);
+  expect(await read(0)).toEqual(["BadEncodingLimitsExceeded", undefined]);
+  running.ask({ type: "sources", sources: [reportOf(texts)] });
+  await expect.poll(() => running.report("opcua-1")?.warnings.join("\n")).toMatch(/8\.6 MiB.*max_answer of the sink raises it/);
+  await session.close();
+  await client.disconnect();
+});
+
 test("the server listens where another policy lets it, and ends where none does", async () => {
   const { running } = await start();
   const changed = (...addresses: string[]): void => {

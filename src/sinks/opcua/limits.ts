@@ -27,8 +27,8 @@ export const LIMITS = {
   nodesPerRegister: 5000,
   itemsPerCall: 5000,
   browseContinuationPoints: 10,
-  /** Bytes of a message either way, and of its chunks. */
-  message: 4 * 2 ** 20,
+  /** Of an answer that holds one value: bytes of all but the value. */
+  answerOverhead: 1024,
   /** Bytes of a request, all its chunks together: decoded it takes up to a hundred times as much, and `nodesPerRead` long ids are half of it. */
   request: 2 ** 20,
   /** Bytes of a message, all its chunks together, before a session is activated: certificates and user tokens take a few KiB. */

@@ -62,7 +62,7 @@ export async function openServer(
   const { addressSpace } = server.engine;
   if (!addressSpace) throw new ReasonError("UNKNOWN", "node-opcua has no address space", { condition: "internal_error" });
   const maker = new NodeMaker(addressSpace, (uuid) => intervals.get(uuid));
-  const serving = new Serving(maker, intervals, { log });
+  const serving = new Serving(maker, intervals, { log, maxAnswerBytes: settings.max_answer });
   log.info(
     { url: server.getEndpointUrl(), host, thumbprint: own.thumbprint, applicationUri: own.applicationUri },
     "the OPC UA server listens; clients have to trust the certificate with this thumbprint",

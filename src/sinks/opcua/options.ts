@@ -58,7 +58,7 @@ export function optionsOf({ name, details, settings, own, host, users, trust }: 
     timeout: LIMITS.handshake,
     defaultSecureTokenLifetime: LIMITS.securityToken,
     maxConnectionsPerEndpoint: settings.max_sessions * LIMITS.connectionsPerSession,
-    transportSettings: { adjustTransportLimits },
+    transportSettings: { adjustTransportLimits: (hello) => transportLimits(hello, settings.max_answer) },
     nodesetLoaderOptions: { yieldEveryBytes: 64 * 1024 },
     serverCapabilities: {
       maxSessions: settings.max_sessions,
@@ -70,8 +70,8 @@ export function optionsOf({ name, details, settings, own, host, users, trust }: 
       maxBrowseContinuationPoints: LIMITS.browseContinuationPoints,
       minSupportedSampleRate: 0,
       maxArrayLength: 65_535,
-      maxStringLength: LIMITS.message,
-      maxByteStringLength: LIMITS.message,
+      maxStringLength: settings.max_answer,
+      maxByteStringLength: settings.max_answer,
       maxSelectClauseParameters: 100,
       maxWhereClauseParameters: 100,
       // What nobody has certified is not claimed.
@@ -141,15 +141,15 @@ export function closeMethods(server: OPCUAServer): void {
 type Hello = Parameters<NonNullable<OPCUAServerOptions["transportSettings"]>["adjustTransportLimits"]>[0];
 
 /** OPC 10000-6, 7.1.2.3: 0: the client sets no limit. */
-function adjustTransportLimits({ receiveBufferSize, sendBufferSize, maxMessageSize }: Hello): Hello {
+function transportLimits({ receiveBufferSize, sendBufferSize, maxMessageSize }: Hello, maxAnswerBytes: number): Hello {
   const chunk = (asked: number): number => Math.min(Math.max(asked || LIMITS.chunk, LIMITS.minChunk), LIMITS.chunk);
   const receive = chunk(receiveBufferSize);
   const send = chunk(sendBufferSize);
-  const message = Math.min(maxMessageSize || LIMITS.message, LIMITS.message);
+  const message = Math.min(maxMessageSize || maxAnswerBytes, maxAnswerBytes);
   return {
     receiveBufferSize: receive,
     sendBufferSize: send,
     maxMessageSize: message,
-    maxChunkCount: Math.ceil(LIMITS.message / Math.min(receive, send)),
+    maxChunkCount: Math.ceil(maxAnswerBytes / Math.min(receive, send)),
   };
 }

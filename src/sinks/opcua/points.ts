@@ -40,8 +40,14 @@ export interface ReadAt {
   readonly isOld: boolean;
 }
 
-/** What was read. `type` is that of the layout of the reading. */
-export function putReading(point: Point, reading: Reading, type: DataType, { readoutTime, readAtMs, isOld }: ReadAt, log: Log): void {
+/** What was read. `type` is that of the layout of the reading. `tooLarge`: bytes of a value that no answer may have. */
+export function putReading(
+  point: Point,
+  reading: Reading,
+  type: DataType,
+  { readoutTime, readAtMs, isOld, tooLarge }: ReadAt & { readonly tooLarge: number | undefined },
+  log: Log,
+): void {
   const now = new Date();
   point.isInitial = false;
   point.readAtMs = undefined;
@@ -51,8 +57,9 @@ export function putReading(point: Point, reading: Reading, type: DataType, { rea
   }
   const time = reading.sourceTime === undefined ? readoutTime : new Date(reading.sourceTime);
   const content = contentOf(reading.value, type.scalar === "auto" ? (reading.type ?? type) : type);
-  if (!content || isOld) {
-    put(point.node, dataValue(undefined, isOld ? "BadNoCommunication" : "BadTypeMismatch", time, now), log);
+  if (!content || isOld || tooLarge !== undefined) {
+    const status = isOld ? "BadNoCommunication" : content ? "BadEncodingLimitsExceeded" : "BadTypeMismatch";
+    put(point.node, dataValue(undefined, status, time, now), log);
     return;
   }
   point.readAtMs = readAtMs;

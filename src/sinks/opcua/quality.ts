@@ -8,6 +8,7 @@ export type StatusName =
   | "BadConfigurationError"
   | "BadDataUnavailable"
   | "BadDeviceFailure"
+  | "BadEncodingLimitsExceeded"
   | "BadNoCommunication"
   | "BadNotReadable"
   | "BadOutOfRange"

@@ -269,6 +269,23 @@ describe("describe", () => {
   });
 });
 
+test("the last readout of a source and of the collector is written with its batch, and not when the state changes", async () => {
+  const oven = layoutOf("oven", variableOf("c", { scalar: "int16" }));
+  const times = () =>
+    ["s-press", "s-oven", "Collector"].map((id) => fake.nodes.get(`${id}/Status/LastReadout`)?.$dataValue.value.value?.getTime());
+  const [first, second, third] = [1_900_000_000_000, 1_900_000_001_000, 1_900_000_002_000];
+  await serving.describe([reportOf(LAYOUT), reportOf(oven)]);
+  await serving.write(batchOf(LAYOUT, [good(1), { quality: "bad", fault: "stale" }], first));
+  expect(times()).toEqual([first, undefined, first]);
+  await serving.write(batchOf(oven, [good(1)], second));
+  expect(times()).toEqual([first, second, second]);
+  await serving.write(batchOf(LAYOUT, [{ quality: "bad", fault: "stale" }, undefined], third));
+  expect(times()).toEqual([first, second, second]);
+  await serving.write(batchOf(LAYOUT, [undefined, good(1)], third));
+  await serving.describe([failing(LAYOUT), reportOf(oven)]);
+  expect(times()).toEqual([third, second, third]);
+});
+
 test("10,000 variables are added and written without holding the thread for long", async () => {
   const layout = layoutOf("big", ...Array.from({ length: 10_000 }, (_, i) => variableOf(`${i}`, { scalar: "int16" })));
   let ticks = 0;

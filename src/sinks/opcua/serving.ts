@@ -11,6 +11,7 @@ import { degrade, type Point, putReading } from "./points.ts";
 import { type Staleness, stalenessOf } from "./quality.ts";
 import { createSlices } from "./slices.ts";
 import { type CollectorStatus, createCollectorStatus, createSourceStatus, type SourceStatus } from "./source-status.ts";
+import { TooLargeValues } from "./too-large-values.ts";
 
 /** Sources whose last batch waits for their variables to be described. */
 const MAX_EARLY = 1000;
@@ -33,6 +34,8 @@ interface Source {
 
 export interface ServingOptions {
   readonly log: Log;
+  /** Bytes of an answer to a client; absent: any. */
+  readonly maxAnswerBytes?: number;
   /** Monotonic, ms. */
   readonly nowMs?: () => number;
 }
@@ -53,10 +56,12 @@ export class Serving {
   #points = new WeakMap<Layout, readonly (Point | undefined)[]>();
   /** By uuid of the source: variables that could not be made. */
   readonly #unserved = new Map<string, string>();
+  readonly #tooLarge: TooLargeValues;
   #isEnded = false;
 
   /** Fills `intervals` with the read interval of each variable. */
-  constructor(maker: Nodes, intervals: Map<string, number>, { log, nowMs = () => performance.now() }: ServingOptions) {
+  constructor(maker: Nodes, intervals: Map<string, number>, { log, maxAnswerBytes, nowMs = () => performance.now() }: ServingOptions) {
+    this.#tooLarge = new TooLargeValues(maxAnswerBytes ?? Number.POSITIVE_INFINITY, log);
     this.#maker = maker;
     this.#intervals = intervals;
     this.#log = log;
@@ -104,7 +109,7 @@ export class Serving {
 
   /** Operator warnings. */
   warnings(): readonly string[] {
-    return [...this.#unserved.values()].slice(0, MAX_WARNINGS);
+    return [...this.#unserved.values(), ...this.#tooLarge.warnings()].slice(0, MAX_WARNINGS);
   }
 
   /** Nothing more is done; what is under way stops at its next slice. */
@@ -177,6 +182,7 @@ export class Serving {
   #removeVariable(source: Source, known: VariableNode): void {
     source.variables.delete(known.variable.uuid);
     this.#intervals.delete(known.variable.uuid);
+    this.#tooLarge.forget(known.variable.uuid);
     this.#maker.remove(known.node);
   }
 
@@ -227,8 +233,13 @@ export class Serving {
     for (const readout of batch.readouts) {
       const { time, readings } = readout;
       const clock = clockStateOf(readout);
-      this.#sources.get(batch.layout.source.uuid)?.status.putClock(clock);
+      const status = this.#sources.get(batch.layout.source.uuid)?.status;
+      status?.putClock(clock);
       this.#collector.putClock(clock);
+      if (readings.some((reading) => reading !== undefined && reading.quality !== "bad")) {
+        status?.putReadout(time);
+        this.#collector.putReadout(time);
+      }
       const readoutTime = new Date(time);
       let points = this.#pointsOf(batch.layout);
       for (let i = 0; i < readings.length; i++) {
@@ -240,7 +251,8 @@ export class Serving {
         const ageMs = point.isInitial ? Math.max(0, Date.now() - time) : 0;
         const isOld = stalenessOf(ageMs, { failed: false, intervalMs }) === "stale";
         if (reading.quality !== "bad" && typeof reading.value === "object") this.#fitLength(batch.layout, variable, reading.value.length);
-        putReading(point, reading, variable.type, { readoutTime, readAtMs: this.#nowMs() - ageMs, isOld }, this.#log);
+        const tooLarge = this.#tooLarge.look(batch.layout, variable, reading);
+        putReading(point, reading, variable.type, { readoutTime, readAtMs: this.#nowMs() - ageMs, isOld, tooLarge }, this.#log);
         const pause = slice();
         if (!pause) continue;
         await pause;

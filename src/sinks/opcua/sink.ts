@@ -14,6 +14,7 @@ export default defineSink<OpcuaSinkDetails, OpcuaSinkSettings>({
   listens: true,
   encryption: ({ security_modes: modes, security_policies: policies }) =>
     modes.every((mode) => mode === "None") ? "none" : `OPC UA ${modes.join(" or ")} (${policies.join(", ")})`,
+  maxWaitingBytes: ({ max_waiting: bytes }) => bytes,
   // Every readout as it comes.
   publishIntervalMs: () => 1,
   async open(input, ctx) {

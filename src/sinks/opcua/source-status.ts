@@ -10,6 +10,8 @@ export interface SourceStatus {
   put(report: SourceReport): void;
   /** How far the time stamps of its last readout can be relied on. */
   putClock(state: ClockState): void;
+  /** A readout with a good value, epoch ms: reports come only when the state changes. */
+  putReadout(time: number): void;
 }
 
 /** The `Status` folder of the collector. */
@@ -17,6 +19,7 @@ export interface CollectorStatus {
   put(reports: readonly SourceReport[]): void;
   /** Of the last readout of all. */
   putClock(state: ClockState): void;
+  putReadout(time: number): void;
 }
 
 const MAX_DETAIL = 1000;
@@ -41,16 +44,17 @@ export function createSourceStatus(maker: Nodes, folder: UaObject, uuid: string,
   const state = make("State", "String", "OK, ERROR, or UNKNOWN before the first readout");
   const reason = make("Reason", "String", "Why it fails, in the words of the configuration API; empty while it does not");
   const detail = make("Detail", "String", "Why it fails, for people");
-  const lastReadout = make("LastReadout", "DateTime", "Time of the last readout with a good value");
+  const lastReadout = latestOf(make("LastReadout", "DateTime", "Time of the last readout with a good value"));
   const nextRetry = make("NextRetry", "DateTime", "When it is tried again; null while it does not fail");
   const clock = make("Clock", "String", CLOCK);
   return {
     putClock: clock,
+    putReadout: lastReadout,
     put({ status: { state: now, last_readout_at }, error, next_retry_at }) {
       state(now.type);
       reason(now.type === "ERROR" ? now.reason.type : "");
       detail(now.type === "ERROR" ? (error?.detail ?? "").slice(0, MAX_DETAIL) : "");
-      lastReadout(last_readout_at);
+      lastReadout(epochOf(last_readout_at));
       nextRetry(now.type === "ERROR" ? next_retry_at : null);
     },
   };
@@ -60,25 +64,39 @@ export function createCollectorStatus(maker: Nodes, log: Log): CollectorStatus {
   const make = statusFolder(maker, maker.topFolder("Collector", "Collector"), "Collector", log);
   const state = make("State", "String", "ERROR while a data source fails; UNKNOWN before the first readout of all; else OK");
   const reason = make("Reason", "String", "Reasons of the data sources that fail; empty while none does");
-  const lastReadout = make("LastReadout", "DateTime", "Time of the last readout with a good value, of all data sources");
+  const lastReadout = latestOf(make("LastReadout", "DateTime", "Time of the last readout with a good value, of all data sources"));
   const nextRetry = make("NextRetry", "DateTime", "When a data source that fails is tried again");
   const count = make("DataSources", "UInt32", "Data sources that are configured");
   const failing = make("FailingDataSources", "UInt32", "Data sources that fail");
   const clock = make("Clock", "String", CLOCK);
   return {
     putClock: clock,
+    putReadout: lastReadout,
     put(reports) {
       const failed = reports.flatMap(({ status: { state: now } }) => (now.type === "ERROR" ? [now.reason.type] : []));
       const isKnown = reports.length === 0 || reports.some(({ status: { state: now } }) => now.type !== "UNKNOWN");
       state(failed.length > 0 ? "ERROR" : isKnown ? "OK" : "UNKNOWN");
       reason([...new Set(failed)].sort().join(", "));
-      lastReadout(latest(reports.map((report) => report.status.last_readout_at)));
+      lastReadout(epochOf(latest(reports.map((report) => report.status.last_readout_at))));
       nextRetry(earliest(reports.map((report) => (report.status.state.type === "ERROR" ? report.next_retry_at : null))));
       count(reports.length);
       failing(failed.length);
     },
   };
 }
+
+/** Shows times that move on; a report is older than the readouts that came after it. */
+function latestOf(put: Put): (time: number | null) => void {
+  let shownMs = Number.NEGATIVE_INFINITY;
+  return (time) => {
+    if (time === null && shownMs === Number.NEGATIVE_INFINITY) put(null);
+    if (time === null || time <= shownMs) return;
+    shownMs = time;
+    put(new Date(time).toISOString());
+  };
+}
+
+const epochOf = (time: string | null): number | null => (time === null ? null : Date.parse(time));
 
 /** Writes what has changed. A time that is not known is the null DateTime (OPC 10000-6, 5.2.2.5). */
 function showing(node: ServedVariable, type: StatusType, log: Log): Put {

@@ -26,6 +26,15 @@ function setUp(maxUnansweredBytes?: number) {
 }
 
 describe("store client", () => {
+  it("takes a readout larger than the bound of memory when nothing else waits for the store", () => {
+    const { client, alarms } = setUp(1);
+    expect([client.append(layout, plainReadout(10, 1)), client.append(layout, plainReadout(10, 2))]).toEqual([true, false]);
+    expect(alarms).toHaveLength(1);
+    client.onMessage({ type: "committed", upTo: 1 });
+    expect(client.append(layout, plainReadout(10, 3))).toBe(true);
+    expect(client.rejected().readouts).toBe(1);
+  });
+
   it("waits for the store to be ready, then sends sinks, each layout once, and the batches in order", async () => {
     const { client, posted, post, seqs, kinds } = setUp();
     client.setSinks([{ id: "a", takesExploration: false }]);

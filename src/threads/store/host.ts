@@ -11,7 +11,7 @@ import type { FromStore, ToStore } from "./messages.ts";
 export interface StoreClientOptions {
   /** One life of the process; the same as the store's. */
   readonly run: string;
-  /** Bound of what waits for the store's answer; default 12 MiB. */
+  /** Bound of what waits for the store's answer, but for a single readout; default 12 MiB. */
   readonly maxUnansweredBytes?: number;
   /** How long a readout may wait for others, so that they cross to the store in one message; default 50 ms. */
   readonly postDelayMs?: number;
@@ -144,7 +144,9 @@ export class StoreClient {
     this.#waitingSinceMs ??= performance.now();
     const { time, clockSynced, bootTimeMs } = readout;
     const batch = { seq: this.#nextSeq, layoutKey: layoutKey(layout), time, count, explorationCount, payload, clockSynced, bootTimeMs };
-    if (this.#isClosed || this.#unansweredBytes + bytesOf(batch) > this.#maxUnansweredBytes) {
+    // One always fits.
+    const isFull = this.#unanswered.size > 0 && this.#unansweredBytes + bytesOf(batch) > this.#maxUnansweredBytes;
+    if (this.#isClosed || isFull) {
       this.#rejectedReadouts++;
       this.#rejectedValues += count + explorationCount;
       const span = spanOf(batch);

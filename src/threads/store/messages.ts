@@ -69,6 +69,8 @@ export type StoreToDelivery =
    * and not to be acknowledged; `delivered_unstored` reports what was delivered of them.
    */
   | { readonly type: "unstored"; readonly batches: readonly StoredBatch[] }
+  /** Newest readouts that found no room on the way to a delivery of current values: bytes by uuid of the source. */
+  | { readonly type: "kept_back"; readonly bytes: ReadonlyMap<string, number> }
   /** These sinks have losses to publish (BufferReader.losses). */
   | { readonly type: "losses"; readonly sinks: readonly string[] };
 

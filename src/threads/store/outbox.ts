@@ -1,6 +1,7 @@
 import { serialize } from "node:v8";
 import type { MessagePort } from "node:worker_threads";
 import type { BufferSink, Start, StoredBatch } from "../../buffer/buffer.ts";
+import { NewestRows } from "../../buffer/newest-rows.ts";
 import type { Layout } from "../../model/layout.ts";
 import type { DeliveryToStore, StoreToRelay } from "./messages.ts";
 
@@ -33,7 +34,10 @@ export interface Attached {
   readonly nextId: number | undefined;
 }
 
-/** The channel to one delivery worker. It holds nothing back: what the worker cannot take now, it reads from the file or never gets. */
+/**
+ * The channel to one delivery worker. What a worker cannot take now, it reads from the file; a relayed one, which serves current values, gets
+ * the newest of each source once there is room.
+ */
 export class Outbox {
   readonly #onMessage: OutboxOptions["onMessage"];
   readonly #layout: OutboxOptions["layout"];
@@ -45,12 +49,15 @@ export class Outbox {
   #underWay: number[] = [];
   #underWayBytes = 0;
   #skippedTo: number | undefined;
+  /** Of a relayed delivery: what waits for room. */
+  readonly #behind: NewestRows;
 
   constructor({ onMessage, layout, isRelayed, maxUnderWayBytes = MAX_UNDER_WAY_BYTES }: OutboxOptions) {
     this.#isRelayed = isRelayed;
     this.#onMessage = onMessage;
     this.#layout = layout;
     this.#maxUnderWayBytes = maxUnderWayBytes;
+    this.#behind = new NewestRows((row) => layout(row.layout)?.source.uuid ?? `layout ${row.layout}`, maxUnderWayBytes);
   }
 
   attach(port: MessagePort, { sinks, start, nextId }: Attached): void {
@@ -60,6 +67,7 @@ export class Outbox {
     this.#underWay = [];
     this.#underWayBytes = 0;
     this.#skippedTo = undefined;
+    this.#behind.clear();
     port.on("message", (message: DeliveryToStore) => {
       if (this.#port !== port) return;
       if (message.type === "received") this.#received();
@@ -83,12 +91,13 @@ export class Outbox {
   /** `nextId`: the id after the last one. */
   committed(batches: readonly StoredBatch[], nextId: number): void {
     if (!this.#port || batches.length === 0) return;
-    if (!this.#postBatches("committed", batches)) this.#skippedTo = nextId;
+    if (this.#isRelayed) this.#giveNewest("committed", batches);
+    else if (!this.#postBatches("committed", batches)) this.#skippedTo = nextId;
   }
 
-  /** False: the delivery does not keep up, or there is none. */
-  unstored(batches: readonly StoredBatch[]): boolean {
-    return this.#postBatches("unstored", batches);
+  unstored(batches: readonly StoredBatch[]): void {
+    if (this.#isRelayed) this.#giveNewest("unstored", batches);
+    else this.#postBatches("unstored", batches);
   }
 
   losses(sinks: readonly string[]): void {
@@ -98,6 +107,7 @@ export class Outbox {
   /** Layout ids mean something else from now on. */
   forgetLayouts(): void {
     this.#sentLayouts = new Set();
+    this.#behind.clear();
   }
 
   close(): void {
@@ -121,6 +131,26 @@ export class Outbox {
     return true;
   }
 
+  /** Current values: what finds no room waits, until a newer row of its source takes its place. */
+  #giveNewest(type: "committed" | "unstored", batches: readonly StoredBatch[]): void {
+    if (!this.#port || batches.length === 0) return;
+    if (this.#behind.size === 0 && this.#postBatches(type, batches)) return;
+    this.#behind.add(batches);
+    this.#giveBehind();
+  }
+
+  #giveBehind(): void {
+    if (this.#behind.size === 0 || this.#underWayBytes >= this.#maxUnderWayBytes) return;
+    const rows = [...this.#behind.rows()];
+    const keptBack = new Map([...this.#behind.forgotten].map(([source, { bytes }]) => [source, bytes]));
+    this.#behind.clear();
+    if (keptBack.size > 0) this.#post({ type: "kept_back", bytes: keptBack });
+    const stored = rows.filter(({ id }) => id >= 0);
+    const unstored = rows.filter(({ id }) => id < 0);
+    if (stored.length > 0) this.#postBatches("committed", stored);
+    if (unstored.length > 0 && !this.#postBatches("unstored", unstored)) this.#behind.add(unstored);
+  }
+
   #postLayout(id: number): void {
     if (this.#sentLayouts.has(id)) return;
     const layout = this.#layout(id);
@@ -139,6 +169,7 @@ export class Outbox {
 
   #received(): void {
     this.#underWayBytes -= this.#underWay.shift() ?? 0;
+    this.#giveBehind();
     if (this.#skippedTo === undefined || this.#underWayBytes >= this.#maxUnderWayBytes) return;
     this.#post({ type: "skipped", nextId: this.#skippedTo });
     this.#skippedTo = undefined;

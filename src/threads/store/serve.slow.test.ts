@@ -178,7 +178,7 @@ describe("store", () => {
     await poll(() => store.ledger()?.sinks[0]?.dropped).toMatchObject({ too_old: 20 });
   });
 
-  it("hands the same to a second delivery, and one that keeps none of it does not hold up the other", async () => {
+  it("hands the same to a second delivery; one of current values that falls behind gets the newest, and holds up no other", async () => {
     const { client } = newClient();
     const store = startStore(optionsOf(newFile(), { maxUnderWayBytes: 1 }));
     const [keeping, serving] = [startDelivery(), startDelivery({ answers: false })];
@@ -197,7 +197,7 @@ describe("store", () => {
     expect(firstValues(keeping.batches)).toEqual([0, 1, 2, 3]);
     expect(serving.batches).toHaveLength(1);
     serving.send({ type: "received" });
-    await poll(serving.skippedTo).toBe((keeping.batches.at(-1)?.id ?? 0) + 1);
+    await poll(() => firstValues(serving.batches)).toEqual([0, 3]);
   });
 
   it("commits at once when much is waiting", async () => {

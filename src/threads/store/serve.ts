@@ -159,7 +159,7 @@ class StoreServer implements StoreListener {
   }
 
   unstored(batches: readonly StoredBatch[], shown: number): void {
-    this.#handOut(batches, shown, (outbox, own) => void outbox.unstored(own));
+    this.#handOut(batches, shown, (outbox, own) => outbox.unstored(own));
   }
 
   shown(batches: readonly StoredBatch[]): void {
