@@ -3,8 +3,8 @@ import type { Address } from "../src/model/address.ts";
 import { bounded, clip } from "../src/model/bounded-failure.ts";
 import type { Condition } from "../src/model/condition.ts";
 import type { Context } from "../src/model/context.ts";
-import { messageOf, toFailure, toReasonError } from "../src/model/failure.ts";
-import type { FaultError } from "../src/model/fault.ts";
+import { messageOf, toFailure, toReadFailure, toReasonError } from "../src/model/failure.ts";
+import { FaultError } from "../src/model/fault.ts";
 import { type Reason, ReasonError } from "../src/model/reason.ts";
 import { type Steps, sleep } from "../src/model/timer.ts";
 import { type DataType, parseDataType, type Reading } from "../src/model/value.ts";
@@ -257,12 +257,16 @@ export const typeOf = (driver: Pick<AnyDriver, "parseType">, text: string): Data
 const CLOSE_WITHIN_MS = 10_000;
 /** Of a session, in status. */
 const MAX_WARNINGS = 20;
+/** Different mistakes of one driver that are logged with their stack. */
+const MAX_MISTAKES = 20;
 
 /**
  * Checks the driver's types against each other, then forgets them.
  * Also the boundary at which errors get their reason: past it, everything thrown by connect is a ReasonError, everything thrown by read a
- * ReasonError or a FaultError; alive and warnings never throw, and close neither throws nor takes more than ten seconds. What is said of a
- * failure, a refusal or a warning ends after 8192 characters, and there are 20 warnings at most.
+ * ReasonError or a FaultError, by parseAddress and parseType a FaultError; alive and warnings never throw, and close neither throws nor
+ * takes more than ten seconds. A mistake of the driver over what was asked is the fault `collector_error` while the session is alive, so
+ * that the others are asked without it. What is said of a failure, a refusal or a warning ends after 8192 characters, and there are 20
+ * warnings at most.
  */
 export function defineDriver<D, S, A, R extends Request<A>, L extends Limits>(driver: Driver<D, S, A, R, L>): AnyDriver {
   const named = (error: unknown): unknown => {
@@ -271,15 +275,28 @@ export function defineDriver<D, S, A, R extends Request<A>, L extends Limits>(dr
     return known instanceof Error ? known : new ReasonError(known, messageOf(error), { cause: error });
   };
   const failureOf = (error: unknown): ReasonError | FaultError => bounded(toFailure(named(error)));
-  const failRead = (error: unknown): never => {
-    throw failureOf(error);
+  const mistakes = new Set<string>();
+  /** Of a session that is alive, in a call that nobody has ended: what has no name is a mistake over what was asked. */
+  const askFailureOf = (error: unknown, log: Context["log"]): ReasonError | FaultError => {
+    const failure = toReadFailure(named(error));
+    if (failure instanceof FaultError && failure.fault === "collector_error" && mistakes.size < MAX_MISTAKES) {
+      if (!mistakes.has(failure.message))
+        log.error({ err: error, condition: "internal_error" }, `the driver ${driver.type} failed over something that was asked of it`);
+      mistakes.add(failure.message);
+    }
+    return bounded(failure);
   };
+  const { parseType } = driver;
   const guarded: Driver<D, S, A, R, L> = {
     ...driver,
+    parseAddress: (text, type, settings) => orFault(() => driver.parseAddress(text, type, settings)),
+    ...(parseType && { parseType: (text: string) => orFault(() => parseType(text)) }),
     async connect(input, ctx) {
       const session = await driver.connect(input, ctx).catch((error: unknown) => {
         throw bounded(toReasonError(named(error)));
       });
+      const failureIn = (error: unknown, { signal, log }: DriverContext): ReasonError | FaultError =>
+        !signal.aborted && orElse(() => session.alive(), false) ? askFailureOf(error, log) : failureOf(error);
       return {
         // Both may change while it is open: a device takes less than it said, or has another program.
         get limits() {
@@ -291,15 +308,22 @@ export function defineDriver<D, S, A, R extends Request<A>, L extends Limits>(dr
         // Not async: it is on the way of every request.
         read(request, readCtx) {
           try {
-            return session.read(request, readCtx).catch(failRead);
+            return session.read(request, readCtx).catch((error: unknown) => {
+              throw failureIn(error, readCtx);
+            });
           } catch (error) {
-            return Promise.reject(failureOf(error));
+            return Promise.reject(failureIn(error, readCtx));
           }
         },
         ...(session.prepare && {
-          prepare: (points, prepareCtx: DriverContext) => guardEach(session.prepare?.(points, prepareCtx), failureOf, boundedBatch),
+          prepare: (points, prepareCtx: DriverContext) =>
+            guardEach(
+              () => session.prepare?.(points, prepareCtx),
+              (error) => failureIn(error, prepareCtx),
+              boundedBatch,
+            ),
         }),
-        ...(session.discover && { discover: (discoverCtx: DriverContext) => guardEach(session.discover?.(discoverCtx), failureOf) }),
+        ...(session.discover && { discover: (discoverCtx: DriverContext) => guardEach(() => session.discover?.(discoverCtx), failureOf) }),
         ...(session.warnings && { warnings: () => orElse(() => boundedWarnings(session.warnings?.()), []) }),
         alive: () => orElse(() => session.alive(), false),
         async close() {
@@ -321,6 +345,15 @@ export function defineDriver<D, S, A, R extends Request<A>, L extends Limits>(dr
   return guarded as unknown as AnyDriver;
 }
 
+/** Throws what `parse` throws, a mistake as the fault that it is. */
+function orFault<T>(parse: () => T): T {
+  try {
+    return parse();
+  } catch (error) {
+    throw bounded(toReadFailure(error));
+  }
+}
+
 function orElse<T>(look: () => T, otherwise: T): T {
   try {
     return look();
@@ -339,12 +372,12 @@ function boundedBatch<A>(batch: readonly Prepared<A>[]): readonly Prepared<A>[] 
 }
 
 async function* guardEach<T>(
-  found: AsyncIterable<T> | undefined,
+  begin: () => AsyncIterable<T> | undefined,
   failureOf: (error: unknown) => Error,
   boundedOne: (one: T) => T = (one) => one,
 ): AsyncGenerator<T> {
   try {
-    for await (const one of found ?? []) yield boundedOne(one);
+    for await (const one of begin() ?? []) yield boundedOne(one);
   } catch (error) {
     throw failureOf(error);
   }

@@ -134,7 +134,7 @@ const boundsOf = ({ buffer }: Pick<Settings, "buffer">): BufferBounds => ({
   keepRemovedMs: buffer.keep_removed,
 });
 
-const agentOf = ({ clock, log, inForce, service, loaded }: Base, pipeline: Pipeline, sessions: SessionHost): Agent =>
+const agentOf = ({ clock, log, inForce, service, loaded, alarms }: Base, pipeline: Pipeline, sessions: SessionHost): Agent =>
   new Agent({
     drivers: remoteDrivers(DRIVERS, sessions),
     clock,
@@ -155,6 +155,7 @@ const agentOf = ({ clock, log, inForce, service, loaded }: Base, pipeline: Pipel
     frames: { sourceBytes: loaded.settings.captures.source_bytes, totalBytes: loaded.settings.captures.total_bytes },
     late: (ms) => service.late(ms),
     changed: () => service.sourceChanged(),
+    alarm: alarms.raise,
     failed: (uuid, why) => service.sourceFailed(uuid, why),
   });
 

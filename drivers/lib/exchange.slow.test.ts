@@ -131,7 +131,7 @@ describe("frames", () => {
     expect(frames).not.toContainEqual([1, 9]);
   });
 
-  it("turns a failure of ours while taking an answer into the source's, not the process'", async () => {
+  const withBug = () => {
     const { connection, receive } = fakeConnection();
     const exchange = new Exchange(
       connection,
@@ -140,9 +140,23 @@ describe("frames", () => {
         throw new TypeError("a bug");
       }),
     );
-    const request = exchange.request(context(), what, () => {});
+    return { connection, receive, ask: () => exchange.request(context(), what, () => {}) };
+  };
+
+  it("ends the one request under way with an exception while its answer is taken, and not the connection", async () => {
+    const { connection, receive, ask } = withBug();
+    const request = ask();
     receive(1, 5);
-    await expect(request).rejects.toMatchObject({ condition: "internal_error", message: expect.stringContaining("a bug") });
+    await expect(request).rejects.toThrow(new TypeError("a bug"));
+    expect(connection.alive()).toBe(true);
+  });
+
+  it("turns a failure of ours while taking one of several answers into the source's, not the process'", async () => {
+    const { receive, ask } = withBug();
+    const requests = [ask(), ask()];
+    receive(1, 5);
+    for (const request of requests)
+      await expect(request).rejects.toMatchObject({ condition: "internal_error", message: expect.stringContaining("a bug") });
   });
 
   it("hands the stream over with what it has of the next frame", () => {

@@ -34,6 +34,16 @@ export interface Framing {
   lastFrames?(): readonly Uint8Array[];
 }
 
+/** Takes an answer apart for the request that it belongs to: what that throws ends this request alone, and the connection stands. */
+export function takeFor(refuse: (error: Error) => void, take: () => string | undefined): string | undefined {
+  try {
+    return take();
+  } catch (error) {
+    refuse(error instanceof Error ? error : new Error(messageOf(error)));
+    return undefined;
+  }
+}
+
 interface Pending {
   readonly describe: () => string;
   readonly deadline: Deadline;
@@ -239,7 +249,7 @@ export class Exchange {
       this.#tap?.("in", Uint8Array.prototype.slice.call(frame));
       this.#start += length;
       this.#counted = 0;
-      const wrong = this.#framing.onFrame(frame);
+      const wrong = this.#takeFrame(frame);
       if (wrong !== undefined) {
         this.#outOfSync(wrong);
         return;
@@ -249,6 +259,13 @@ export class Exchange {
     this.#held = isPart ? Buffer.from(bytes.subarray(this.#start)) : NOTHING;
     this.#bytes = NOTHING;
     if (isPart) this.#takePart();
+  }
+
+  /** A mistake over the answer to the one request under way is about that; of several, nobody knows which. */
+  #takeFrame(frame: Buffer): string | undefined {
+    const [only] = this.#pending;
+    if (!only || this.#pending.length > 1) return this.#framing.onFrame(frame);
+    return takeFor(only.end, () => this.#framing.onFrame(frame));
   }
 
   /** Of a frame that is not whole. */

@@ -3,7 +3,7 @@ import { takeOut } from "../../src/model/take-out.ts";
 import type { Reading } from "../../src/model/value.ts";
 import type { DriverContext, Tap } from "../driver.ts";
 import type { Connection } from "../lib/connection.ts";
-import { Exchange } from "../lib/exchange.ts";
+import { Exchange, takeFor } from "../lib/exchange.ts";
 import { createDeviceMemory, createIdCounter } from "../lib/ids.ts";
 import { exceptionFault } from "./exceptions.ts";
 import { dataOf, exceptionOf, fence, frameLength, MAX_FRAME_BYTES, miscount, requestFrame, transactionOf, wrongAnswer } from "./frames.ts";
@@ -57,13 +57,15 @@ export function linkModbus(connection: Connection, tap: Tap | undefined): Modbus
       if (wrong !== undefined) return wrong;
       takeOut(sent, known);
       answeredMs = performance.now();
-      const exception = exceptionOf(frame);
-      const miscounted = miscount(request, frame);
-      if (exception !== undefined) refuse(exceptionFault(exception, describeRead(read), connection.where, read.unit));
-      else if (miscounted !== undefined)
-        refuse(new FaultError("device_error", `${miscounted}; max_registers and max_coils make it be asked for less at once`));
-      else answer(readingsOf(read, dataOf(frame)));
-      return undefined;
+      return takeFor(refuse, () => {
+        const exception = exceptionOf(frame);
+        const miscounted = miscount(request, frame);
+        if (exception !== undefined) refuse(exceptionFault(exception, describeRead(read), connection.where, read.unit));
+        else if (miscounted !== undefined)
+          refuse(new FaultError("device_error", `${miscounted}; max_registers and max_coils make it be asked for less at once`));
+        else answer(readingsOf(read, dataOf(frame)));
+        return undefined;
+      });
     },
   });
 

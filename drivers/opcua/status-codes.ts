@@ -79,6 +79,7 @@ const FAULTS: Readonly<Record<Fault, readonly StatusName[]>> = {
     "BadTimeout",
     "BadWaitingForInitialData",
   ],
+  collector_error: [],
 };
 
 const FAULT_OF = new Map<number, Fault>(

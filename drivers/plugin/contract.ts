@@ -1,5 +1,5 @@
 import * as z from "zod";
-import { FAULTS } from "../../src/model/fault.ts";
+import { DEVICE_FAULTS } from "../../src/model/fault.ts";
 import { BOUND_TYPES } from "../../src/model/profile-details.ts";
 import { reasonSchema } from "../../src/model/reason-schema.ts";
 
@@ -41,7 +41,7 @@ export type Hello = z.infer<typeof helloSchema>["hello"];
 /** An error is a reason (the source failed) or a fault (what was asked for cannot be read), from the closed sets. */
 export const errorSchema = z.union([
   z.object({ reason: reasonSchema, message: words }),
-  z.object({ fault: z.enum(FAULTS), message: words }),
+  z.object({ fault: z.enum(DEVICE_FAULTS), message: words }),
 ]);
 export type PluginError = z.infer<typeof errorSchema>;
 
@@ -59,7 +59,7 @@ export const readingSchema = z.union([
     type: z.string().max(64).optional(),
     source_time: z.iso.datetime({ offset: true }).optional(),
   }),
-  z.object({ fault: z.enum(FAULTS), detail: words.optional() }),
+  z.object({ fault: z.enum(DEVICE_FAULTS), detail: words.optional() }),
 ]);
 export type RawReading = z.infer<typeof readingSchema>;
 

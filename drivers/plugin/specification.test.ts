@@ -1,7 +1,7 @@
 import { readFileSync } from "node:fs";
 import path from "node:path";
 import { expect, test } from "vitest";
-import { FAULTS } from "../../src/model/fault.ts";
+import { DEVICE_FAULTS } from "../../src/model/fault.ts";
 import { parseDataType } from "../../src/model/value.ts";
 import { CHECKS } from "./check.ts";
 import { answerSchema, helloSchema, MAX_LINE_BYTES, pageSchema, readSchema, VERBS, validatedSchema } from "./contract.ts";
@@ -46,7 +46,7 @@ test("it lists the checks, the faults and the longest line", () => {
     device === "yes",
   ]);
   expect(rows.slice(-CHECKS.length)).toEqual(CHECKS.map((check) => [check.name, check.what, "needsDevice" in check]));
-  for (const fault of FAULTS) expect(TEXT).toContain(`\`${fault}\``);
+  for (const fault of DEVICE_FAULTS) expect(TEXT).toContain(`\`${fault}\``);
   expect(TEXT).toContain(`at most ${MAX_LINE_BYTES} bytes`);
 });
 

@@ -2,7 +2,7 @@ import { ReasonError } from "../../src/model/reason.ts";
 import { takeOut } from "../../src/model/take-out.ts";
 import type { DriverContext } from "../driver.ts";
 import type { Connection } from "../lib/connection.ts";
-import { Exchange } from "../lib/exchange.ts";
+import { Exchange, takeFor } from "../lib/exchange.ts";
 import { createDeviceMemory, createIdCounter, type IdCounter } from "../lib/ids.ts";
 import { dataPackets, disconnectOf, MAX_PACKET_BYTES, MessageJoiner, PAYLOAD_AT, packetLength } from "../lib/iso.ts";
 import { type Answer, fence, MAX_MESSAGE_BYTES, parseAnswer, REFERENCE_AT } from "./frames.ts";
@@ -62,7 +62,7 @@ export class S7Link {
       (done, refuse) => {
         const reference = this.#references.next();
         packets.writeUInt16BE(reference, PAYLOAD_AT + REFERENCE_AT);
-        this.#sent.push({ reference, take: (answer) => take(answer, done, refuse) });
+        this.#sent.push({ reference, take: (answer) => takeFor(refuse, () => take(answer, done, refuse)) });
         this.#exchange.send(packets);
       },
     );

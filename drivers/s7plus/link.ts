@@ -1,5 +1,5 @@
 import { Deadlines } from "../../src/model/deadline.ts";
-import { FaultError } from "../../src/model/fault.ts";
+import { messageOf } from "../../src/model/failure.ts";
 import { ReasonError } from "../../src/model/reason.ts";
 import { sleep } from "../../src/model/timer.ts";
 import type { DriverContext } from "../driver.ts";
@@ -204,8 +204,8 @@ export class PlusLink {
     try {
       sent.take(value, answer.cursor, sent.integrityId);
     } catch (error) {
-      if (!(error instanceof FaultError) && !(error instanceof ReasonError)) throw error;
-      sent.fail(error);
+      if (error instanceof Malformed) throw error;
+      sent.fail(error instanceof Error ? error : new Error(messageOf(error)));
     }
   }
 

@@ -2,7 +2,7 @@ import { ReasonError } from "../../src/model/reason.ts";
 import { takeOut } from "../../src/model/take-out.ts";
 import type { DriverContext } from "../driver.ts";
 import type { Connection } from "../lib/connection.ts";
-import { Exchange } from "../lib/exchange.ts";
+import { Exchange, takeFor } from "../lib/exchange.ts";
 import { createDeviceMemory, createIdCounter, type IdCounter } from "../lib/ids.ts";
 import { emptyReply, parseReply, REPLY, type Reply } from "./cip.ts";
 import { fence } from "./fence.ts";
@@ -147,7 +147,7 @@ export class CipLink {
         else setContext(message, key);
         const taken = (bytes: Buffer, from: number, to: number): string | undefined => {
           const wrong = parseReply(bytes, from, to, this.#reply) ?? wrongService(this.#reply, service, isConnected);
-          return wrong ?? take(this.#reply, done, refuse);
+          return wrong ?? takeFor(refuse, () => take(this.#reply, done, refuse));
         };
         this.#sent.push({ isConnected, key, take: taken });
         this.#exchange.send(message);

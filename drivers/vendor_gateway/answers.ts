@@ -51,15 +51,13 @@ export const browseAnswer = z.object({
 });
 export type BrowsePage = z.infer<typeof browseAnswer>;
 
-export const resolveAnswer = z.object({
-  epoch: text(64).min(1),
-  items: z
-    .array(
-      z.union([
-        z.object({ error: z.record(z.string(), z.unknown()) }),
-        z.object({ item: text(ITEM_CHARACTERS).min(1), type: text(TYPE_CHARACTERS).optional() }),
-      ]),
-    )
-    .max(10_000),
-});
-export type Resolved = z.infer<typeof resolveAnswer>["items"][number];
+export const resolveAnswer = z.object({ epoch: text(64).min(1), items: z.array(z.unknown()).max(10_000) });
+
+const resolvedSchema = z.union([
+  z.object({ error: z.record(z.string(), z.unknown()) }),
+  z.object({ item: text(ITEM_CHARACTERS).min(1), type: text(TYPE_CHARACTERS).optional() }),
+]);
+export type Resolved = z.infer<typeof resolvedSchema>;
+
+/** One element of `items` of an answer to `resolve`; undefined: it does not follow the protocol, and costs nothing but itself. */
+export const resolvedItem = (item: unknown): Resolved | undefined => resolvedSchema.safeParse(item).data;

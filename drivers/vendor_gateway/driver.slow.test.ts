@@ -90,7 +90,6 @@ describe("answers", () => {
     ["an answer without a number", () => '{"answer":{}}', /an answer to nothing/],
     ["fewer items", (id: number) => itemsAnswer(id, []), /0 items where 1 were asked for answers a/],
     ["no items", (id: number) => JSON.stringify({ id, answer: 5 }), /no items where 1 were asked for/],
-    ["an item without anything", (id: number) => itemsAnswer(id, [{}]), /neither a value nor an error \("a"\)/],
     ["an error without a code", (id: number) => JSON.stringify({ id, error: {} }), /an error without a code answers a/],
     ["neither answer nor error", (id: number) => JSON.stringify({ id }), /no items where/],
     ["deep nesting", () => "{".padEnd(200_000, '"a":{'), /no JSON object/],
@@ -105,6 +104,39 @@ describe("answers", () => {
       message: expect.stringMatching(words),
     });
     expect(session.alive()).toBe(false);
+  });
+
+  it("a quality of 99999, or an item without value and error, is that item's fault, and the source's others are read", async () => {
+    const wrong: readonly [object, RegExp][] = [
+      [{ value: 7, type: "int16", quality: 99_999 }, /the quality "99999"; expected a whole number from 0 to 65535/],
+      [{}, /neither a value nor an error/],
+      [{ error: {} }, /an error without a code/],
+    ];
+    const gateway = await scripted((line) =>
+      line.request === "read" ? itemsAnswer(line.id, [{ value: 7, type: "int16" }, ...wrong.map(([item]) => item)]) : greeting(line),
+    );
+    const session = later(await connectGateway(gateway.port));
+    const [request] = driver.plan(gatewayPoints(["a", "b", "c", "d"]), session.limits);
+    const readings = request && (await session.read(request, driverContext()));
+    expect(readings).toMatchObject([
+      { quality: "good", value: 7 },
+      ...wrong.map(([, words]) => ({ quality: "bad", fault: "device_error", detail: expect.stringMatching(words) })),
+    ]);
+    expect(session.alive()).toBe(true);
+  });
+
+  it("a wrong item in the answer to a look-up is that item's refusal", async () => {
+    const gateway = await scripted((line) =>
+      line.request === "resolve"
+        ? JSON.stringify({ id: line.id, answer: { epoch: "1", items: [{ item: "a" }, { type: "int16" }, { error: 5 }, 9] } })
+        : greeting(line),
+    );
+    const session = later(await connectGateway(gateway.port));
+    const batches = [];
+    for await (const batch of session.prepare?.(gatewayPoints(["a", "b", "c", "d"]), driverContext()) ?? []) batches.push(...batch);
+    const refused = { refusal: { fault: "device_error", message: expect.stringContaining("neither a name nor an error") } };
+    expect(batches).toMatchObject([{ address: { item: "a" } }, refused, refused, refused]);
+    expect(session.alive()).toBe(true);
   });
 
   it("fields of later versions do no harm, and neither do carriage returns", async () => {

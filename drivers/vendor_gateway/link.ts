@@ -1,9 +1,8 @@
 import { isUtf8 } from "node:buffer";
-import { FaultError } from "../../src/model/fault.ts";
 import { ReasonError } from "../../src/model/reason.ts";
 import type { DriverContext } from "../driver.ts";
 import type { Connection } from "../lib/connection.ts";
-import { Exchange } from "../lib/exchange.ts";
+import { Exchange, takeFor } from "../lib/exchange.ts";
 import { type Body, fence, lineLength, lineOf } from "./frames.ts";
 import { errorOf, refusalOf } from "./refusals.ts";
 
@@ -69,15 +68,12 @@ export class GatewayLink {
       refuse(refusalOf(wire, { where: this.#connection.where, target: this.#target, what: describe() }));
       return undefined;
     }
-    try {
+    return takeFor(refuse, () => {
       const taken = take(answer);
       if (typeof taken === "string") return `${taken} answers ${describe()}`;
       done(taken.value);
-    } catch (thrown) {
-      if (!(thrown instanceof FaultError)) throw thrown;
-      refuse(thrown);
-    }
-    return undefined;
+      return undefined;
+    });
   }
 
   #takeLine(frame: Buffer): string | undefined {

@@ -9,7 +9,7 @@ import type { Connection } from "../lib/connection.ts";
 import { openTcp } from "../lib/tcp.ts";
 import { quote } from "../lib/text.ts";
 import type { GatewayAddress } from "./address.ts";
-import { browseAnswer, type Hello, helloAnswer, openAnswer, type Resolved, resolveAnswer, serversAnswer } from "./answers.ts";
+import { browseAnswer, type Hello, helloAnswer, openAnswer, type Resolved, resolveAnswer, resolvedItem, serversAnswer } from "./answers.ts";
 import { discover } from "./discover.ts";
 import { Doubts } from "./doubts.ts";
 import { type Body, browseBody, helloBody, openBody, readBody, resolveBody, serversBody, VERSION, withinMsOf } from "./frames.ts";
@@ -107,7 +107,7 @@ export class GatewaySession implements Session<GatewayAddress, GatewayRead, Gate
       if (answer.items.length !== items.length)
         throw this.#violated(`${answer.items.length} items answer ${what()}, ${items.length} were asked for`);
       if (answer.epoch !== this.#epoch) throw this.#otherEpoch(answer.epoch, what());
-      yield request.points.map((point, i) => this.#prepared(point, answer.items[i]));
+      yield request.points.map((point, i) => this.#prepared(point, resolvedItem(answer.items[i])));
       done += items.length;
       ctx.progress?.(done, points.length);
     }
@@ -155,7 +155,6 @@ export class GatewaySession implements Session<GatewayAddress, GatewayRead, Gate
     const readings: Reading[] = [];
     for (const [i, { address, type }] of points.entries()) {
       const read = itemReading(items[i], type);
-      if (!read) return `an item that has neither a value nor an error (${quote(address.item)})`;
       this.#doubts.note(address.item, read.quality);
       readings.push(
         address.isAuto === true && type.scalar !== "auto" && read.reading.quality !== "bad" ? { ...read.reading, type } : read.reading,
@@ -166,7 +165,8 @@ export class GatewaySession implements Session<GatewayAddress, GatewayRead, Gate
 
   #prepared(point: Point<GatewayAddress>, resolved: Resolved | undefined): Prepared<GatewayAddress> {
     if (!resolved || "error" in resolved) {
-      const refusal = itemFault(resolved?.error) ?? new FaultError("device_error", "the gateway gives an error without a code");
+      const words = `the gateway gives ${resolved ? "an error without a code" : "neither a name nor an error"}`;
+      const refusal = itemFault(resolved?.error) ?? new FaultError("device_error", words);
       return { point, refusal, retryAfterMs: OF_THE_MOMENT.has(refusal.fault) ? ASK_AGAIN_MS : LOOK_AGAIN_MS };
     }
     const { type } = resolved;

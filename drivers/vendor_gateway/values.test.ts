@@ -84,19 +84,24 @@ describe("values as the protocol has them", () => {
     expect([timeOf("2026-11-20T09:00:00Z"), timeOf("2026-11-20T09:00:00Z")]).toEqual([1_795_165_200_000, 1_795_165_200_000]);
   });
 
-  it("takes an item that follows no rule for a breach, and never fails", () => {
-    for (const item of [
-      undefined,
-      null,
-      1,
-      "a",
-      { value: 1 },
-      { value: 1, type: 5 },
-      { value: 1, type: "int16", quality: -1 },
-      { error: {} },
-      { error: 1 },
-    ])
-      expect(itemReading(item, AUTO), JSON.stringify(item)).toBeUndefined();
+  it("takes an item that follows no rule for the fault of that item, in words, and never fails", () => {
+    for (const [item, words] of [
+      [undefined, "in the place of an item"],
+      [null, "in the place of an item"],
+      [1, "in the place of an item"],
+      ["a", "in the place of an item"],
+      [{}, "neither a value nor an error"],
+      [{ value: 1 }, "a value without its type"],
+      [{ value: 1, type: 5 }, "a value without its type"],
+      [{ value: 1, type: "int16", time: 5 }, 'the time "5"; expected one such as'],
+      [{ value: 1, type: "int16", quality: -1 }, 'the quality "-1"; expected a whole number from 0 to 65535'],
+      [{ value: 1, type: "int16", quality: 99_999 }, 'the quality "99999"'],
+      [{ error: {} }, "an error without a code"],
+      [{ error: 1 }, "an error without a code"],
+    ] as const)
+      expect(itemReading(item, AUTO), JSON.stringify(item)).toMatchObject({
+        reading: { quality: "bad", fault: "device_error", detail: expect.stringContaining(words) },
+      });
     fc.assert(
       fc.property(
         fc.record(

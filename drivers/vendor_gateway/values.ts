@@ -22,6 +22,7 @@ export function wireType(text: string): DataType | undefined {
   return type;
 }
 
+const EXAMPLE_TIME = "2026-11-20T09:00:00.123Z";
 const TIME = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d{1,9})?Z$/;
 /** Items that were read together mostly have one time. */
 let last: { readonly text: string; readonly ms: number | undefined } = { text: "", ms: undefined };
@@ -40,20 +41,32 @@ export interface ItemReading {
   readonly quality: number;
 }
 
-/** One element of `items` of an answer to `read`, as a reading of a variable of the type `wanted`; undefined: it does not follow the protocol. Pure. */
-export function itemReading(item: unknown, wanted: DataType): ItemReading | undefined {
-  if (typeof item !== "object" || item === null) return undefined;
+const WHOLE_QUALITY = "a whole number from 0 to 65535";
+const shown = (value: unknown): string => quote(String(JSON.stringify(value)));
+
+/**
+ * One element of `items` of an answer to `read`, as a reading of a variable of the type `wanted`. What does not follow the protocol is the
+ * fault of this item alone. Pure.
+ */
+export function itemReading(item: unknown, wanted: DataType): ItemReading {
+  if (typeof item !== "object" || item === null) return wrong(`${shown(item)} in the place of an item`);
   const { error, value, type, quality = GOOD, time } = item as Readonly<Record<"error" | "value" | "type" | "quality" | "time", unknown>>;
   if (error !== undefined) {
     const refusal = itemFault(error);
-    return refusal && { reading: bad(refusal.fault, refusal.message), quality: GOOD };
+    return refusal ? { reading: bad(refusal.fault, refusal.message), quality: GOOD } : wrong(`an error without a code: ${shown(error)}`);
   }
-  if (typeof quality !== "number" || !Number.isInteger(quality) || quality < 0 || quality > 0xffff) return undefined;
+  if (typeof quality !== "number" || !Number.isInteger(quality) || quality < 0 || quality > 0xffff)
+    return wrong(`the quality ${shown(quality)}; expected ${WHOLE_QUALITY}`);
   const meaning = meaningOf(quality);
   if (meaning !== "good" && meaning !== "uncertain") return { reading: bad(meaning, qualityWords(quality)), quality };
-  if (typeof type !== "string" || (time !== undefined && typeof time !== "string")) return undefined;
+  if (value === undefined && type === undefined) return wrong("an item that has neither a value nor an error");
+  if (typeof type !== "string") return wrong("a value without its type");
+  if (time !== undefined && typeof time !== "string") return wrong(`the time ${shown(time)}; expected one such as ${EXAMPLE_TIME}`);
   return { reading: valueReading(value, type, wanted, meaning, time), quality };
 }
+
+/** It does not follow the protocol. */
+const wrong = (what: string): ItemReading => ({ reading: bad("device_error", `the gateway sends ${what}`), quality: GOOD });
 
 function valueReading(value: unknown, text: string, wanted: DataType, quality: "good" | "uncertain", time: string | undefined): Reading {
   const type = wireType(text);
@@ -61,7 +74,7 @@ function valueReading(value: unknown, text: string, wanted: DataType, quality: "
   if (value === undefined || value === null) return bad("device_error", "the gateway has no value, and calls that good");
   const sourceTime = time === undefined ? undefined : timeOf(time);
   if (time !== undefined && sourceTime === undefined)
-    return bad("device_error", `the gateway sends the time ${quote(time)}; expected one such as 2026-11-20T09:00:00.123Z`);
+    return bad("device_error", `the gateway sends the time ${quote(time)}; expected one such as ${EXAMPLE_TIME}`);
   const result = Array.isArray(value) ? elementsOf(value, type, wanted) : scalarOf(value, type, wanted);
   if (typeof result === "object" && "quality" in result) return result;
   return {

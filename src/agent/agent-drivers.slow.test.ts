@@ -1,7 +1,7 @@
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { describe, expect, it } from "vitest";
 import * as z from "zod";
-import type { AnyDriver } from "../../drivers/driver.ts";
+import { type AnyDriver, type AnySession, defineDriver, type Point } from "../../drivers/driver.ts";
 import modbus from "../../drivers/modbus_tcp/driver.ts";
 import { plant, running, source, variable } from "../../test/support/agent.ts";
 import { ReasonError } from "../model/reason.ts";
@@ -21,11 +21,63 @@ describe("the agent, with drivers of other kinds,", () => {
     const bad = source(1, device.port);
     await agent.apply([{ ...bad, record: { ...bad.record, type: "wrong" } }, source(2, device.port)]);
     await expect.poll(() => report(1)?.counters.failed_readouts, { timeout: 8000 }).toBeGreaterThan(1);
-    expect(report(1)?.error).toMatchObject({ condition: "internal_error", detail: "a mistake in the driver" });
+    expect(report(1)?.error).toMatchObject({ condition: "internal_error", detail: expect.stringContaining("a mistake in the driver") });
     const before = of("machine-2").length;
     await expect.poll(() => of("machine-2").length, { timeout: 5000 }).toBeGreaterThan(before + 5);
     expect(report(2)?.counters.failed_readouts).toBe(0);
   });
+
+  const holds = (points: readonly Point[], place: number) => points.some(({ index }) => index === place);
+  const wrong = (): never => {
+    throw new TypeError("a mistake in the driver");
+  };
+
+  it.each([
+    ["parsing", { parseAddress: (text, type, settings) => (text === "holding:1" ? wrong() : modbus.parseAddress(text, type, settings)) }],
+    ["planning", { plan: (points, limits, apart) => (holds(points, 1) ? wrong() : modbus.plan(points, limits, apart)) }],
+    [
+      "decoding",
+      {
+        async connect(input, ctx) {
+          const session = await modbus.connect(input, ctx);
+          const read: AnySession["read"] = async (request, readCtx) => {
+            const readings = await session.read(request, readCtx);
+            return holds(request.points, 1) ? wrong() : readings;
+          };
+          return Object.assign(Object.create(session) as AnySession, { read });
+        },
+      },
+    ],
+  ] satisfies readonly (readonly [string, Partial<AnyDriver>])[])(
+    "an exception of a driver over one variable in %s is that variable's fault, with an alarm that ends with it",
+    async (_, mistake) => {
+      const device = await plant({});
+      const alarms: (readonly [message: string, over: string | undefined])[] = [];
+      const { planSteps: _steps, ...rest } = modbus;
+      const driver = defineDriver({ ...rest, ...mistake });
+      const { agent, of, report } = running({
+        drivers: { modbus_tcp: { driver: async () => ({ default: driver }) } },
+        alarm: (message, over) => void alarms.push([message, over]),
+      });
+      await agent.apply([source(1, device.port)]);
+      await expect
+        .poll(() => of("machine-1").at(-1)?.readout.readings[1], { timeout: 5000 })
+        .toMatchObject({
+          quality: "bad",
+          fault: "collector_error",
+          detail: expect.stringContaining("the collector itself failed: TypeError: a mistake in the driver"),
+        });
+      await expect.poll(() => of("machine-1").at(-1)?.readout.readings[0]).toMatchObject({ quality: "good", value: 11 });
+      expect(report(1)?.status.state).toEqual({ type: "OK" });
+      expect(report(1)?.counters.connects).toBe(1);
+      const [[alarm = "", over] = []] = alarms;
+      expect(over).toBeUndefined();
+      expect(alarm).toMatch(/^machine-1: v2 \(holding:1\) cannot be read: the collector itself failed: TypeError: a mistake in the driver/);
+      await agent.apply([]);
+      await expect.poll(() => alarms.at(-1)?.[1]).toBe(alarm);
+      expect(alarms).toHaveLength(2);
+    },
+  );
 
   it.each([
     [true, "once more on a new session at once, where the driver says that it was lost"],

@@ -1,5 +1,5 @@
 import type { AnyDriver, AnySession, DriverContext, Point, Request } from "../../drivers/driver.ts";
-import { toFailure } from "../model/failure.ts";
+import { toFailure, toReadFailure } from "../model/failure.ts";
 import { FaultError, PartialRefusal } from "../model/fault.ts";
 import { type ReasonError, restMsOf } from "../model/reason.ts";
 import type { Reading } from "../model/value.ts";
@@ -160,7 +160,7 @@ export class Asking {
       this.#take(request, answer, LEFT_OUT);
       return ANSWERED;
     } catch (error) {
-      const known = toFailure(error);
+      const known = ctx.signal.aborted ? toFailure(error) : toReadFailure(error);
       const tookMs = this.#now() - began;
       const isSilent = known instanceof FaultError ? known.scope === "silent" && !(known instanceof PartialRefusal) : !ctx.signal.aborted;
       if (isSilent) this.#share.probed(tookMs, time);

@@ -1,4 +1,5 @@
 import type { Log } from "../model/context.ts";
+import type { Fault } from "../model/fault.ts";
 import type { Reading } from "../model/value.ts";
 import type { Outcome } from "./readout.ts";
 import type { Problem } from "./status.ts";
@@ -41,6 +42,7 @@ export class Freshness {
   }
 }
 
+const INDEFINITE: ReadonlySet<Fault> = new Set(["no_answer", "stale", "collector_error"]);
+
 /** Says that there is no value, and not what is wrong with the variable. */
-const isIndefinite = (reading: Reading | undefined): boolean =>
-  reading?.quality === "bad" && (reading.fault === "no_answer" || reading.fault === "stale");
+const isIndefinite = (reading: Reading | undefined): boolean => reading?.quality === "bad" && INDEFINITE.has(reading.fault);

@@ -1,5 +1,6 @@
 import type { AnyDriver, Limits, Point, Request } from "../../drivers/driver.ts";
-import type { FaultError } from "../model/fault.ts";
+import { ownFault } from "../model/failure.ts";
+import { FaultError } from "../model/fault.ts";
 import { createYielder, inSlices, type Steps } from "../model/timer.ts";
 import type { Reading } from "../model/value.ts";
 import { type Narrowing, spreadPlace } from "./narrowing.ts";
@@ -99,6 +100,8 @@ export class LearnedGroups {
   /** Places of a readout; no point is beyond. */
   readonly width: number;
   readonly closed = new Map<Point, Closed>();
+  /** Points over which planning fails by itself, a mistake of the driver: they are in no request of the plan. */
+  readonly unplanned = new Map<Point, BadReading>();
   /** Points that no request holds together with points before them: the device lacks something in between. */
   readonly cuts = new Set<Point>();
   readonly silent = new Map<string, Silent>();
@@ -194,7 +197,41 @@ export class LearnedGroups {
 
   async #prepare(driver: AnyDriver, limits: Limits, steps: Steps<Request[]>): Promise<void> {
     const { points } = this;
-    this.#fresh = { driver, points, limits, requests: await inSlices(steps, createYielder()) };
+    this.unplanned.clear();
+    let requests: Request[];
+    try {
+      requests = await inSlices(steps, createYielder());
+    } catch {
+      requests = this.#planAll(driver, limits);
+    }
+    this.#fresh = { driver, points, limits, requests };
+  }
+
+  /** All points in requests, but for those over which planning fails. */
+  #planAll(driver: AnyDriver, limits: Limits): Request[] {
+    this.unplanned.clear();
+    return this.#planOf(this.points, (some) => driver.plan(some, limits));
+  }
+
+  /** As `plan` plans them; where that fails, the point to blame is found by planning the others without it. */
+  #planOf(points: readonly Point[], plan: (some: readonly Point[]) => Request[]): Request[] {
+    const open = this.unplanned.size === 0 ? points : points.filter((point) => !this.unplanned.has(point));
+    try {
+      return plan(open);
+    } catch (error) {
+      const [first] = open;
+      if (first && open.length === 1) this.unplanned.set(first, badReading(error instanceof FaultError ? error : ownFault(error)));
+      if (open.length < 2) return [];
+      const half = open.length >> 1;
+      const parts = [...this.#planOf(open.slice(0, half), plan), ...this.#planOf(open.slice(half), plan)];
+      const rest = open.filter((point) => !this.unplanned.has(point));
+      if (rest.length === open.length) return parts;
+      try {
+        return plan(rest);
+      } catch {
+        return parts;
+      }
+    }
   }
 
   /** Those that are known of this driver, these limits and the points of now. */
@@ -211,7 +248,7 @@ export class LearnedGroups {
     if (driver !== this.#driver || limits !== this.#limits) {
       const isSame = driver === this.#driver && this.#limits !== undefined && equalLimits(limits, this.#limits);
       if (!isSame) {
-        const requests = this.#freshOf(driver, limits) ?? driver.plan(this.points, limits);
+        const requests = this.#freshOf(driver, limits) ?? this.#planAll(driver, limits);
         this.#fresh = { driver, points: this.points, limits, requests };
         this.groups = requests.map((fresh) => ({ fresh, requests: [fresh], searches: [], triedIn: 0 }));
       }
@@ -244,15 +281,14 @@ export class LearnedGroups {
 
   /** The requests of some points of a group by themselves. */
   requestsFor(points: readonly Point[]): readonly Request[] {
-    return this.#driver && this.#limits ? this.#driver.plan(points, this.#limits, this.cuts) : [];
+    return this.#planApart(points, this.cuts);
   }
 
   /** The requests of all open points of the group if `cut` were none. */
   requestsWithout(cut: Point, group: Group): readonly Request[] {
     const cuts = new Set(this.cuts);
     cuts.delete(cut);
-    const open = this.openOf(group);
-    return this.#driver && this.#limits ? this.#driver.plan(open, this.#limits, cuts) : [];
+    return this.#planApart(this.openOf(group), cuts);
   }
 
   /** Makes the requests of a group from what is open in it. */
@@ -276,7 +312,12 @@ export class LearnedGroups {
       isAfterSearch = false;
       if (!this.closed.has(point)) open.push(point);
     }
-    group.requests = open.length > 0 && this.#driver && this.#limits ? this.#driver.plan(open, this.#limits, apart) : [];
+    group.requests = open.length > 0 ? this.#planApart(open, apart) : [];
+  }
+
+  #planApart(points: readonly Point[], apart: ReadonlySet<Point>): Request[] {
+    const [driver, limits] = [this.#driver, this.#limits];
+    return driver && limits ? this.#planOf(points, (some) => driver.plan(some, limits, apart)) : [];
   }
 
   #isTouched({ fresh, searches }: Group): boolean {

@@ -185,3 +185,26 @@ it("leaves the rest to later readouts after three runs in a row without an answe
   await preparation.run(session(), ctx);
   expect(preparation.ready).toHaveLength(60);
 });
+
+it("a mistake of the driver over one address is that point's fault: the others are looked up without it", async () => {
+  const many = Array.from({ length: 40 }, (_, index): Point => ({ index, address: `p${index}`, type: { scalar: "auto" } }));
+  let isWrong = true;
+  const session = {
+    alive: () => true,
+    async *prepare(wanted: readonly Point[]): AsyncGenerator<Prepared[]> {
+      if (isWrong && wanted.some(({ address }) => address === "p17")) throw new FaultError("collector_error", "the collector itself failed");
+      yield wanted.map((point) => ({ point, address: { at: point.index }, type: point.type }));
+    },
+  } as unknown as AnySession;
+  let nowMs = 0;
+  const preparation = new Preparation(many, () => nowMs);
+  await preparation.run(session, ctx);
+  expect(preparation.ready.map(({ index }) => index)).toEqual(many.map(({ index }) => index).filter((index) => index !== 17));
+  const readings: (Reading | undefined)[] = [];
+  preparation.fill(readings);
+  expect(readings[17]).toMatchObject({ fault: "collector_error", detail: "the collector itself failed" });
+  isWrong = false;
+  nowMs = 60_000;
+  await preparation.run(session, ctx);
+  expect(preparation.ready).toHaveLength(40);
+});

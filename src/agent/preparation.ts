@@ -19,6 +19,8 @@ const LONGEST_PAUSE_MS = 30_000;
 const AT_ONCE = 500;
 /** Runs in a row without an answer, after which the readout goes on with what is known. */
 const MAX_BARREN = 3;
+/** The same of runs that were refused: each takes an answer and no time-out, and the one point to blame is halved out of thousands. */
+const MAX_REFUSED = 20;
 
 /**
  * Where the points of a source are, for drivers that have to look that up first. It outlives readouts and connections: a look-up
@@ -113,12 +115,15 @@ export class Preparation {
         const error = await this.#lookUp(session, run, ctx, yieldToEventLoop);
         const rest = await inSlices(this.#missingOf(run), yieldToEventLoop);
         const hasNoAnswer = error !== undefined && !(error instanceof FaultError);
-        if (rest.length > 1 && hasNoAnswer) runs.push(...halves(rest));
+        const isRefused = error instanceof FaultError && error.scope === "points";
+        if (isRefused && rest.length === 1) for (const point of rest) this.#take({ point, refusal: error, retryAfterMs: LONGEST_PAUSE_MS });
+        else if (rest.length > 1 && (hasNoAnswer || isRefused)) runs.push(...halves(rest));
         else if (rest.length > 0) unanswered.push(rest);
         // Where nothing was answered so far, nothing tells the device from this run.
         if (hasNoAnswer && this.#knownCount === 0) throw error;
         if (hasNoAnswer) this.#pause((this.#now() - beganMs) * Math.max(1, unanswered.length), runs.length === 0);
-        if (ctx.signal.aborted || (error !== undefined && (!hasNoAnswer || !session.alive() || this.#barren >= MAX_BARREN))) break;
+        const most = hasNoAnswer ? MAX_BARREN : isRefused ? MAX_REFUSED : 0;
+        if (ctx.signal.aborted || (error !== undefined && (!session.alive() || this.#barren >= most))) break;
       }
     } finally {
       this.#runs = [...runs, ...unanswered];

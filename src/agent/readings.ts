@@ -1,10 +1,12 @@
 import { clip, MAX_WORDS } from "../model/bounded-failure.ts";
+import { ownFault } from "../model/failure.ts";
 import type { Layout } from "../model/layout.ts";
 import type { ReasonError } from "../model/reason.ts";
 import type { SourceReport } from "../model/report.ts";
-import { scale } from "../model/scaling.ts";
+import { type Scaling, scale } from "../model/scaling.ts";
 import type { Steps } from "../model/timer.ts";
 import type { Reading } from "../model/value.ts";
+import { badReading } from "./learned-groups.ts";
 import { fitSettledSteps } from "./settle-types.ts";
 import type { SourceSpec } from "./source-spec.ts";
 
@@ -20,6 +22,8 @@ export interface Looked {
   readonly all: readonly (Reading | undefined)[];
   readonly read: number;
   readonly faulted: number;
+  /** Of these, for mistakes of the collector itself. */
+  readonly own: number;
 }
 
 /** What was read, with everything that the source knows of it; `layout` has the types that were settled with it. Pure, in steps. */
@@ -60,13 +64,23 @@ function completeOne(
   if (refusal) return refusal;
   if (!reading) return failure && { quality: "bad", fault: "no_answer", detail: `${failure.reason.type}: ${failure.message}` };
   const scaling = scalings.get(index);
-  return scaling ? scale(reading, scaling, float32s.has(index)) : reading;
+  return scaling ? scaledOrFault(reading, scaling, float32s.has(index)) : reading;
+}
+
+/** What the driver gives may be no value: that is its mistake over this variable. */
+function scaledOrFault(reading: Reading, scaling: Scaling, isFloat32: boolean): Reading {
+  try {
+    return scale(reading, scaling, isFloat32);
+  } catch (error) {
+    return badReading(ownFault(error));
+  }
 }
 
 /** Of the bad ones, which are looked at here anyhow, the details have an end: status, log and sinks keep them. */
 function* count(readings: Looked["all"]): Steps<Looked> {
   let read = 0;
   let faulted = 0;
+  let own = 0;
   let bounded: (Reading | undefined)[] | undefined;
   for (let i = 0; i < readings.length; i++) {
     if (i > 0 && i % READINGS_AT_ONCE === 0) yield;
@@ -74,13 +88,14 @@ function* count(readings: Looked["all"]): Steps<Looked> {
     if (reading?.quality === "bad") {
       faulted++;
       const { fault, detail = "" } = reading;
+      if (fault === "collector_error") own++;
       if (detail.length > MAX_WORDS) {
         bounded ??= [...readings];
         bounded[i] = { quality: "bad", fault, detail: clip(detail) };
       }
     } else if (reading) read++;
   }
-  return { all: bounded ?? readings, read, faulted };
+  return { all: bounded ?? readings, read, faulted, own };
 }
 
 /** The first of them, by name. Pure. */

@@ -371,9 +371,10 @@ export class Searching {
 
   /** Gives every point that was not answered the reading that says why. */
   fill(readings: (Reading | undefined)[]): void {
-    const { closed, shut, silent, groups, points, answering } = this.#learned;
+    const { closed, unplanned, shut, silent, groups, points, answering } = this.#learned;
     const isGood = ({ index }: Point) => readings[index]?.quality === "good";
     if (!answering || !isGood(answering)) this.#learned.answering = points.find(isGood) ?? answering;
+    for (const [point, reading] of unplanned) readings[point.index] ??= reading;
     for (const [point, { reading }] of closed) readings[point.index] ??= reading;
     for (const { searches } of groups)
       for (const { run, reading } of searches) for (const { index } of run) readings[index] ??= together(reading, this.#options.isThorough);

@@ -2,7 +2,7 @@ import type { z } from "zod";
 import { type AnyDriver, type ConnectInput, type Endpoint, type Point, type Timeouts, typeOf } from "../../drivers/driver.ts";
 import type { Condition } from "../model/condition.ts";
 import { formatDuration } from "../model/duration.ts";
-import { messageOf } from "../model/failure.ts";
+import { ownFault } from "../model/failure.ts";
 import { FaultError } from "../model/fault.ts";
 import { LargeList } from "../model/large-list.ts";
 import type { Layout, LayoutVariable } from "../model/layout.ts";
@@ -138,7 +138,7 @@ export async function specOf(
       if (variable.scaling) scalings.set(index, variable.scaling);
       if (parsed.type.scalar === "float32") float32s.add(index);
     }
-    const raw = "reading" in parsed ? (typeOf(driver, variable.type ?? "") ?? { scalar: "float64" as const }) : parsed.type;
+    const raw = "reading" in parsed ? typeOfRefused(driver, variable.type) : parsed.type;
     const type = variable.scaling ? scaledType(raw) : raw;
     if (type.scalar === "auto") autoList.push(index);
     variableList.push({
@@ -282,7 +282,17 @@ function parse(
       };
     return parsed;
   } catch (error) {
-    return { reading: { quality: "bad", fault: error instanceof FaultError ? error.fault : "address_invalid", detail: messageOf(error) } };
+    const { fault, message } = error instanceof FaultError ? error : ownFault(error);
+    return { reading: { quality: "bad", fault, detail: message } };
+  }
+}
+
+/** In the layout, of a variable that is never asked for. */
+function typeOfRefused(driver: AnyDriver, text: string | null): DataType {
+  try {
+    return typeOf(driver, text ?? "") ?? { scalar: "float64" };
+  } catch {
+    return { scalar: "float64" };
   }
 }
 

@@ -19,6 +19,7 @@ import { Freshness } from "./freshness.ts";
 import { LearnedGroups } from "./learned-groups.ts";
 import { type IsMeant, LiveValues, type Sample } from "./live-values.ts";
 import { hasOrders, OddValues } from "./odd-values.ts";
+import { OwnFaults, type RaiseAlarm } from "./own-faults.ts";
 import { PlanFit } from "./plan-fit.ts";
 import { planView, ReadoutTimes } from "./plan-view.ts";
 import { faultsOf, lookAt, NO_FAULTS } from "./readings.ts";
@@ -50,6 +51,8 @@ export interface SourceDeps extends Omit<ReadoutDeps, "connecting" | "otherIsBac
   late?(ms: number): void;
   /** After each change of state or reason. */
   changed(): void;
+  /** Absent: alarms are nobody's. */
+  readonly alarm?: RaiseAlarm;
   /** It has begun to fail, or fails for another reason; `why` names the reason. */
   failed?(uuid: string, why: string): void;
 }
@@ -130,6 +133,7 @@ class SourceTask {
   readonly #explaining: Explaining;
   readonly #stateLog: StateLog;
   readonly #faultLog: FaultLog;
+  readonly #ownFaults: OwnFaults;
   readonly #done: Promise<void>;
   readonly #counters: MutableCounters = {
     readouts: 0,
@@ -188,12 +192,16 @@ class SourceTask {
     const where = { source: spec.name, endpoint: this.#where };
     this.#stateLog = new StateLog(log, where, this.#state, deps, clock.monotonicMs);
     this.#faultLog = new FaultLog(deps.notes, clock.monotonicMs);
+    this.#ownFaults = new OwnFaults(spec.name, deps.alarm ?? (() => {}));
     this.#done = supervise(
       () => this.#run(),
       this.#stop.signal,
       (error) => this.#crashed(error),
       clock.monotonicMs,
-    ).then(() => this.#readouts.leave());
+    ).then(() => {
+      this.#ownFaults.end();
+      return this.#readouts.leave();
+    });
   }
 
   stop(): Promise<void> {
@@ -355,7 +363,7 @@ class SourceTask {
     counters.readouts++;
     const answered = this.#isAnswered(readings);
     const looks = lookAt(this.#spec, readings, failure, settled);
-    const { all, read, faulted } = isLarge ? await inSlices(looks, createYielder()) : atOnce(looks);
+    const { all, read, faulted, own } = isLarge ? await inSlices(looks, createYielder()) : atOnce(looks);
     const problem = answered ? judge(all, failure) : failure && problemOf(failure);
     if (problem) counters.failed_readouts++;
     else this.#lastGoodAt = time;
@@ -369,6 +377,7 @@ class SourceTask {
     counters.values_read += read;
     counters.values_faulted += faulted;
     this.#faults = faulted > 0 ? faultsOf(this.#layout, all) : NO_FAULTS;
+    this.#ownFaults.note(this.#layout, all, own);
     if (!problem) this.#faultLog.note(this.#faults, faulted, all.length);
     const readout = { time, spanMs, clockSynced: clock.synced(), bootTimeMs, readings: all };
     if (isLarge) await nextTurn();

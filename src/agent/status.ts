@@ -33,17 +33,19 @@ export const problemOf = (error: ReasonError): Problem => ({
 /** What one readout says: at least one good value is OK; an answer with none is ERROR; so is a source that failed before any (DESIGN 4). */
 export function judge(readings: readonly (Reading | undefined)[], failure: ReasonError | undefined): Problem | undefined {
   let faulted = 0;
+  let own = 0;
   let first: (Reading & { quality: "bad" }) | undefined;
   for (const reading of readings) {
     if (!reading) continue;
     if (reading.quality !== "bad") return undefined;
     faulted++;
+    if (reading.fault === "collector_error") own++;
     first ??= reading;
   }
   if (failure) return problemOf(failure);
   return {
     reason: { type: "UNKNOWN" },
-    condition: "all_variables_faulted",
+    condition: own > 0 && own === faulted ? "internal_error" : "all_variables_faulted",
     detail: first
       ? `${faulted} of ${faulted} variables are faulted, the first with ${first.fault}${first.detail ? `: ${first.detail}` : ""}`
       : "no variable was answered",

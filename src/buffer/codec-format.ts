@@ -37,6 +37,7 @@ export const FAULT_CODE: Readonly<Record<Fault, number>> = {
   device_error: 7,
   stale: 8,
   no_answer: 9,
+  collector_error: 10,
 };
 export const FAULT_OF_CODE = new Map<number, Fault>(FAULTS.map((fault) => [FAULT_CODE[fault], fault]));
 export const WITH_DETAIL = 0x80;

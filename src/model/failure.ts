@@ -37,6 +37,18 @@ export function toFailure(error: unknown): ReasonError | FaultError {
   return new ReasonError("UNKNOWN", messageOf(error), { cause: error, condition: "internal_error" });
 }
 
+/**
+ * As `toFailure`, of what was asked of an open session: what nobody has a name for is the collector's own mistake, and about what was
+ * asked. Total: never throws.
+ */
+export const toReadFailure = (error: unknown): ReasonError | FaultError => attempt(() => classify(error, new Set())) ?? ownFault(error);
+
+/** The collector's own mistake over what was asked, with its cause. */
+export function ownFault(error: unknown): FaultError {
+  const kind = attempt(() => (error instanceof Error && error.name !== "Error" ? `${String(error.name)}: ` : "")) ?? "";
+  return new FaultError("collector_error", `the collector itself failed: ${kind}${messageOf(error)}`, { cause: error });
+}
+
 /** As `toFailure`, where a fault cannot be the answer (connecting, opening): it becomes UNKNOWN. */
 export function toReasonError(error: unknown): ReasonError {
   const failure = toFailure(error);

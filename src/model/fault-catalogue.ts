@@ -59,6 +59,11 @@ const FAULTS: { readonly [F in Fault]: Explanation } = {
     cause: "The unit behind the device is off or not connected, or the unit number is wrong.",
     nextStep: "Check power, bus cable and number of that unit.",
   },
+  collector_error: {
+    sentence: "The collector itself failed over this variable.",
+    cause: "The collector has a fault; the device and its other variables probably have none.",
+    nextStep: "Type `journalctl -u collector -n 200`, keep what it prints with the address of the variable, and report it.",
+  },
 };
 
 /** Explains what is wrong with one variable, and names the command that shows more of it where its data source is known. Pure. */

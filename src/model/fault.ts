@@ -1,7 +1,7 @@
 import type { Reading } from "./value.ts";
 
-/** What can be wrong with one variable while its source answers. Ours and closed; never part of the API's status. */
-export const FAULTS = [
+/** What a device, or a plugin that reads one, can say of a variable. */
+export const DEVICE_FAULTS = [
   "address_invalid",
   "not_found",
   "access_denied",
@@ -12,6 +12,9 @@ export const FAULTS = [
   "stale",
   "no_answer",
 ] as const;
+
+/** What can be wrong with one variable while its source answers. Ours and closed; never part of the API's status. */
+export const FAULTS = [...DEVICE_FAULTS, "collector_error"] as const;
 
 export type Fault = (typeof FAULTS)[number];
 

@@ -2,7 +2,7 @@ import * as z from "zod";
 import "./issue-words.ts";
 import { boundedArray, boundedRecord } from "./bounded.ts";
 import { parseDuration } from "./duration.ts";
-import { FAULTS } from "./fault.ts";
+import { DEVICE_FAULTS } from "./fault.ts";
 import { checkProfile } from "./profile-check.ts";
 import { BOUND_TYPES } from "./profile-details.ts";
 import { parseBytes, parseTemplate } from "./profile-template.ts";
@@ -193,7 +193,7 @@ export const PROFILE_REASONS = ["TIMEOUT", "CONNECTION_CLOSED", "HOST_DOWN", "UN
 
 const errorAnswer = z.strictObject({
   ...match,
-  fault: z.enum(FAULTS).optional().describe("What it says of the variables that were asked for"),
+  fault: z.enum(DEVICE_FAULTS).optional().describe("What it says of the variables that were asked for"),
   about: z
     .enum(["variables", "busy", "everything"])
     .default("variables")

@@ -13,6 +13,7 @@ import { ALLOWED, ALLOWED_INSIDE_TLS } from "./allowed.ts";
 import { type Check, expectAllGood, misbehaving } from "./check.ts";
 import { CONTRACT_CHECKS } from "./contract-checks.ts";
 import { DATAGRAM_CHECKS } from "./datagram-checks.ts";
+import { MISTAKE_CHECKS } from "./mistake-checks.ts";
 import { PREPARE_CHECKS } from "./prepare-checks.ts";
 import { type Fault, reasonOf, SECRET, within } from "./rig.ts";
 import { prepareAll, readAll, readPrepared } from "./support/read-all.ts";
@@ -248,6 +249,8 @@ export const CHECKS: readonly Check[] = [
         const { readings, failure } = await misbehaving(rig, "flip", () => readAll(driver, session, points, within(2000, 60)));
         if (failure) expect(failure, `seed ${proxy.seed}, round ${round}`).toBeInstanceOf(ReasonError);
         else expect(readings.size, `seed ${proxy.seed}, round ${round}`).toBe(points.length);
+        for (const reading of readings.values())
+          expect(reading, `seed ${proxy.seed}, round ${round}`).not.toMatchObject({ fault: "collector_error" });
         await session.close();
       }
     },
@@ -286,6 +289,7 @@ export const CHECKS: readonly Check[] = [
             for (const reading of readings) expect(["good", "uncertain", "bad"]).toContain(reading.quality);
           } catch (error) {
             expect(error instanceof ReasonError || error instanceof FaultError, `seed ${proxy.seed}: ${error}`).toBe(true);
+            if (error instanceof FaultError) expect(error.fault, `seed ${proxy.seed}: ${error.message}`).not.toBe("collector_error");
             if (error instanceof ReasonError) {
               expect(error.condition, `seed ${proxy.seed}: ${error.message}`).not.toBe("internal_error");
               void session.close();
@@ -422,4 +426,5 @@ export const CHECKS: readonly Check[] = [
   ...DATAGRAM_CHECKS,
   ...PREPARE_CHECKS,
   ...CONTRACT_CHECKS,
+  ...MISTAKE_CHECKS,
 ];

@@ -58,6 +58,8 @@ const withScope = (scope: FaultError["scope"]): Plant =>
     error instanceof FaultError && error.scope === scope ? new FaultError(error.fault, error.message, { scope: "points" }) : error,
   );
 
+const isOwn = (error: unknown): error is FaultError => error instanceof FaultError && error.fault === "collector_error";
+
 type Plant = (driver: AnyDriver) => AnyDriver;
 /** Absent: in the Modbus driver. */
 type Planted = readonly [mistake: string, check: RegExp, plant: Plant, type?: string];
@@ -203,6 +205,27 @@ const PLANTED: readonly Planted[] = [
     /lets nothing that is refused/,
     (driver) => ({ ...driver, plan: (points, limits) => driver.plan(points, limits) }),
   ],
+  [
+    "makes its own mistake over one variable a failure of the source",
+    /its own mistake in decoding/,
+    withError((error) => (isOwn(error) ? new ReasonError("UNKNOWN", error.message, { condition: "internal_error" }) : error)),
+  ],
+  [
+    "ends its connection over a mistake in taking an answer apart",
+    /its own mistake in decoding/,
+    withSession((session) => ({
+      read: (request, ctx) =>
+        session.read(request, ctx).catch(async (error: unknown) => {
+          if (isOwn(error)) await session.close();
+          throw error;
+        }),
+    })),
+  ],
+  [
+    "calls its own mistake over one variable the device's",
+    /its own mistake in decoding/,
+    withError((error) => (isOwn(error) ? new FaultError("device_error", error.message) : error)),
+  ],
   ...ofRack(),
 ];
 
@@ -238,6 +261,19 @@ function ofRack(): readonly Planted[] {
       withPartial(({ readings, items }) => ({ readings: readings.map((reading) => reading ?? { quality: "good", value: 0 }), items })),
     ],
     ["prepares a point twice", /prepares each point exactly once/, withBatches((batch) => [...batch, ...batch.slice(0, 1)])],
+    [
+      "gives all points up over a mistake in looking one up",
+      /its own mistake in preparing/,
+      withSession((session) => ({
+        async *prepare(points, ctx) {
+          try {
+            yield* session.prepare?.(points, ctx) ?? none();
+          } catch (error) {
+            throw isOwn(error) ? new ReasonError("UNKNOWN", error.message, { condition: "internal_error" }) : error;
+          }
+        },
+      })),
+    ],
     ["leaves a point unprepared", /prepares each point exactly once/, withBatches((batch) => batch.slice(1))],
     [
       "gives copies of the points that it prepares",

@@ -9,6 +9,7 @@ export type StatusName =
   | "BadDataUnavailable"
   | "BadDeviceFailure"
   | "BadEncodingLimitsExceeded"
+  | "BadInternalError"
   | "BadNoCommunication"
   | "BadNotReadable"
   | "BadOutOfRange"
@@ -26,6 +27,7 @@ export const FAULT_STATUS: { readonly [F in Fault]: StatusName } = {
   device_error: "BadDeviceFailure",
   stale: "BadNoCommunication",
   no_answer: "BadNoCommunication",
+  collector_error: "BadInternalError",
 };
 
 /** A value is the last usable one for so many of its source's intervals. */

@@ -2,7 +2,7 @@ import type { AnySession, ConnectInput, DriverContext } from "../../../drivers/d
 import { type RunningWorker, SupervisedWorker } from "../../lib/thread/host.ts";
 import type { LogOrigin } from "../../lib/thread/log.ts";
 import type { Log } from "../../model/context.ts";
-import { messageOf } from "../../model/failure.ts";
+import { messageOf, ownFault } from "../../model/failure.ts";
 import { ReasonError } from "../../model/reason.ts";
 import { contextOf } from "./context.ts";
 import { packError, unpackError } from "./errors.ts";
@@ -213,11 +213,11 @@ export class SessionHost {
   }
 
   /** Returns why it was not posted. */
-  #postCall(message: Ask): ReasonError | undefined {
+  #postCall(message: Ask): Error | undefined {
     try {
       return this.#post(message) ? undefined : new ReasonError("CONNECTION_CLOSED", "the session worker is being started again");
     } catch (error) {
-      return internal(`what is asked cannot cross to the session worker: ${messageOf(error)}`);
+      return message.type === "read" ? ownFault(error) : internal(`what is asked cannot cross to the session worker: ${messageOf(error)}`);
     }
   }
 

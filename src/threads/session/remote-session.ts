@@ -1,6 +1,7 @@
 import type { AnySession, Discovered, DriverContext, Limits, Point, Prepared, Request } from "../../../drivers/driver.ts";
 import type { Log } from "../../model/context.ts";
-import { messageOf } from "../../model/failure.ts";
+import { ownFault } from "../../model/failure.ts";
+import { FaultError } from "../../model/fault.ts";
 import { ReasonError } from "../../model/reason.ts";
 import type { Reading } from "../../model/value.ts";
 import { contextOf } from "./context.ts";
@@ -105,7 +106,11 @@ export class RemoteSession implements AnySession {
 
   async read(request: Request, ctx: DriverContext): Promise<readonly Reading[]> {
     this.#checkOpen();
-    const answer = await this.#link.ask(this.#readMessage(request, ctx), ctx);
+    const answer = await this.#link.ask(this.#readMessage(request, ctx), ctx).catch((error: unknown) => {
+      // What could not cross is not known there.
+      if (error instanceof FaultError && error.fault === "collector_error") this.#numbers.delete(request);
+      throw error;
+    });
     if (answer.type !== "readings") throw unexpected(answer);
     this.#alive &&= answer.alive;
     return unpackReadings(answer.readings);
@@ -201,7 +206,7 @@ export class RemoteSession implements AnySession {
     try {
       isPosted = this.#link.post(message);
     } catch (error) {
-      throw internal(`what is asked cannot cross to the session worker: ${messageOf(error)}`);
+      throw ownFault(error);
     }
     if (!isPosted) throw new ReasonError("CONNECTION_CLOSED", "the session worker is being started again");
   }

@@ -3,7 +3,7 @@ import type { AnyDriver, AnySession, DeviceMemory, DriverContext, DriverEntry, L
 import { Ring } from "../../lib/capture/ring.ts";
 import { LineLimit, type LogOrigin, logOver } from "../../lib/thread/log.ts";
 import type { Log } from "../../model/context.ts";
-import { toFailure, toReasonError } from "../../model/failure.ts";
+import { toFailure, toReadFailure, toReasonError } from "../../model/failure.ts";
 import type { Pki } from "../../model/pki.ts";
 import { ReasonError } from "../../model/reason.ts";
 import { packError, unpackError } from "./errors.ts";
@@ -229,7 +229,8 @@ class SessionServer {
     } catch (error) {
       // The refusal may be what the epoch has changed with: the host prepares again for the new one.
       this.#lookAt(session);
-      this.#fail(call, toFailure(error));
+      // What the driver throws has its name; what has none is about a reading that cannot cross.
+      this.#fail(call, toReadFailure(error));
     } finally {
       this.#calls.delete(call);
     }
@@ -274,7 +275,7 @@ class SessionServer {
     } catch (error) {
       this.#release(call, new ReasonError("CONNECTION_CLOSED", "it has failed"));
       this.#lookAt(stream.session);
-      this.#fail(call, toFailure(error));
+      this.#fail(call, toReadFailure(error));
     }
   }
 

@@ -117,9 +117,12 @@ describe("preparing in the session worker", () => {
     };
     await expect(preparing()).rejects.toMatchObject({ name: "FaultError", scope: "busy" });
     expect(found).toHaveLength(20);
-    await expect(prepareAll(session, pointsOf(5, { 2: "prepare: cannot cross" }))).rejects.toMatchObject({ condition: "internal_error" });
+    // About what was asked, and not about the source: the others are asked without it.
+    const own = { name: "FaultError", fault: "collector_error", scope: "points" };
+    await expect(prepareAll(session, pointsOf(5, { 2: "prepare: cannot cross" }))).rejects.toMatchObject(own);
     const cannot = [{ index: 0, address: () => 1, type: { scalar: "auto" } } as const];
-    await expect(prepareAll(session, cannot)).rejects.toMatchObject({ condition: "internal_error" });
+    await expect(prepareAll(session, cannot)).rejects.toMatchObject(own);
+    await expect(session.read({ points: cannot }, context())).rejects.toMatchObject(own);
     expect(await prepareAll(session, pointsOf(5))).toHaveLength(5);
   });
 
