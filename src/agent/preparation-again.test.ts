@@ -192,7 +192,8 @@ it("a mistake of the driver over one address is that point's fault: the others a
   const session = {
     alive: () => true,
     async *prepare(wanted: readonly Point[]): AsyncGenerator<Prepared[]> {
-      if (isWrong && wanted.some(({ address }) => address === "p17")) throw new FaultError("collector_error", "the collector itself failed");
+      if (isWrong && wanted.some(({ address }) => address === "p17"))
+        throw new FaultError("collector_error", "the collector itself failed");
       yield wanted.map((point) => ({ point, address: { at: point.index }, type: point.type }));
     },
   } as unknown as AnySession;

@@ -62,7 +62,7 @@ const FAULTS: { readonly [F in Fault]: Explanation } = {
   collector_error: {
     sentence: "The collector itself failed over this variable.",
     cause: "The collector has a fault; the device and its other variables probably have none.",
-    nextStep: "Type `journalctl -u collector -n 200`, keep what it prints with the address of the variable, and report it.",
+    nextStep: "Keep the log of the service and the address of the variable, and report them.",
   },
 };
 
