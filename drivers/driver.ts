@@ -81,7 +81,7 @@ export interface DriverContext extends Pick<Context, "signal" | "log" | "pki" | 
 /**
  * What a driver keeps of one device over sessions: learned limits, resolved symbols. Kept by the agent while it runs, and of sessions in
  * the session worker until that ends, for 1000 devices and 64 keys each; what was not used for longest goes first. Values are plain data
- * that nobody changes.
+ * that nobody changes, or an object that its sessions share.
  */
 export interface DeviceMemory {
   get(key: string): unknown;

@@ -46,7 +46,11 @@ export interface ChannelOptions {
 }
 
 /** What bounds one call. */
-export type CallContext = Pick<DriverContext, "signal"> & { readonly timeouts: Pick<DriverContext["timeouts"], "answerMs"> };
+export type CallContext = Pick<DriverContext, "signal"> & {
+  readonly timeouts: Pick<DriverContext["timeouts"], "answerMs">;
+  /** The source is read without it: a refusal or no answer in time costs this call alone, and not the channel. */
+  readonly isAside?: boolean;
+};
 
 const CLOSE_SESSION_MS = 1000;
 
@@ -146,7 +150,8 @@ export class Channel {
     try {
       return await this.#ask(service, request, ctx);
     } catch (error) {
-      const known = error instanceof ReasonError ? (this.#connection.failure() ?? error) : this.#errorOf(error, service);
+      if (error instanceof FaultError) throw error;
+      const known = error instanceof ReasonError ? (this.#connection.failure() ?? error) : this.#errorOf(error, service, ctx.isAside);
       if (known instanceof ReasonError) this.lose(known);
       throw known;
     }
@@ -222,7 +227,7 @@ export class Channel {
     }
     if (!(response instanceof Response)) throw protocolViolation(`${where} answers ${service} with ${response.constructor.name}`);
     const status = response.responseHeader.serviceResult;
-    if (status.value >>> 30 > 1) throw refusal(headerStatus(response.responseHeader, status.value), service);
+    if (status.value >>> 30 > 1) throw refusal(headerStatus(response.responseHeader, status.value), service, ctx.isAside);
     return response as ResponseOf<typeof service>;
   }
 
@@ -244,7 +249,10 @@ export class Channel {
     return bounded(answered, {
       signal: ctx.signal,
       timeoutMs: answerMs,
-      onTimeout: () => new ReasonError("TIMEOUT", `no answer of ${where} to ${what} within ${answerMs} ms`),
+      onTimeout: () => {
+        const words = `no answer of ${where} to ${what} within ${answerMs} ms`;
+        return ctx.isAside ? new FaultError("no_answer", words, { scope: "silent" }) : new ReasonError("TIMEOUT", words);
+      },
       onAbort: () => stoppedWhile(`waiting for the answer of ${where} to ${what}`, ctx.signal),
       onBegin: (extend) => {
         call.extend = extend;
@@ -269,9 +277,9 @@ export class Channel {
   }
 
   /** What node-opcua calls back with: a fault of the server's, or its own words for what the connection knows better. */
-  #errorOf(error: unknown, service: string): ReasonError | FaultError {
+  #errorOf(error: unknown, service: string, isAside = false): ReasonError | FaultError {
     const status = error instanceof ServiceFaulted ? error.status : undefined;
-    if (status) return refusal(status, service);
+    if (status) return refusal(status, service, isAside);
     if (error instanceof UnusableAnswer && !BEFORE_A_SESSION.has(service))
       return new FaultError("device_error", `${this.where}: ${service}: ${error.message}`);
     return this.#connection.failure() ?? this.#failure ?? protocolViolation(`${this.where}: ${service}: ${messageOf(error)}`);
@@ -300,8 +308,8 @@ type NodeOpcuaTransport = ReturnType<NonNullable<ConstructorParameters<typeof Cl
 
 /** Without a session no request is at fault: whatever the server says then is why the source cannot be read. */
 const BEFORE_A_SESSION: ReadonlySet<string> = new Set(["OpenSecureChannel", "GetEndpoints", "CreateSession", "ActivateSession"]);
-const refusal = (status: ServerStatus, service: string): ReasonError | FaultError =>
-  BEFORE_A_SESSION.has(service) ? errorResponse(status, service) : requestFailure(status, service);
+const refusal = (status: ServerStatus, service: string, isAside = false): ReasonError | FaultError =>
+  BEFORE_A_SESSION.has(service) ? errorResponse(status, service) : requestFailure(status, service, isAside);
 
 /** The last look before anything is sent, on what is encoded and not on what we meant. */
 function refuseOutside(body: Uint8Array | undefined): void {

@@ -50,6 +50,16 @@ export function errorResponse(status: ServerStatus, to: string): ReasonError {
   });
 }
 
+/** What the server said instead of doing what a request asked for, in a good session. */
+export class ServerRefusal extends FaultError {
+  /** Unsigned. */
+  readonly code: number;
+  constructor(fault: FaultError["fault"], words: string, code: number, scope: FaultError["scope"] = "points") {
+    super(fault, words, { scope });
+    this.code = code;
+  }
+}
+
 /** Without them the driver reads on in another way, or some of its variables: what the server says to them is no failure of the source. */
 const DISPENSABLE: ReadonlySet<string> = new Set([
   "Browse",
@@ -63,15 +73,15 @@ const DISPENSABLE: ReadonlySet<string> = new Set([
 /**
  * A refused request within a good session: the request's fault, or the end of the session. Missing rights end it too and are no
  * refusal of everything: roles are granted when a session is activated (OPC 10000-18, 4.3), so only the next one can have them, and
- * the API has a reason for what the server says. `service`: as the specification calls it.
+ * the API has a reason for what the server says. `service`: as the specification calls it. `isAside`: the source is read without it.
  */
-export function requestFailure(status: ServerStatus, service: string): FaultError | ReasonError {
+export function requestFailure(status: ServerStatus, service: string, isAside = false): FaultError | ReasonError {
   const { code } = status;
   const words = describeStatus(status, service);
-  if (isTooMuch(code)) return new FaultError("device_error", words);
-  if (isBusy(code)) return new FaultError("device_error", words, { scope: "busy" });
-  if (DISPENSABLE.has(service) && !LOST.has(codeOf(code)) && !ENDING.has(codeOf(code)))
-    return new FaultError(faultOf(code), words, { scope: "everything" });
+  if (isTooMuch(code)) return new ServerRefusal("device_error", words, code);
+  if (isBusy(code)) return new ServerRefusal("device_error", words, code, "busy");
+  if ((isAside || DISPENSABLE.has(service)) && !LOST.has(codeOf(code)) && !ENDING.has(codeOf(code)))
+    return new ServerRefusal(faultOf(code), words, code, "everything");
   return errorResponse(status, service);
 }
 

@@ -1,4 +1,5 @@
 import type { DeviceMemory } from "../driver.ts";
+import { LearnedTypes } from "./learned-types.ts";
 
 /** What is kept of a server over sessions: how much it takes at once, its first list of namespaces, sessions that it still holds for us. */
 export interface ServerFacts {
@@ -33,11 +34,17 @@ export class ServerMemory {
   readonly #device: DeviceMemory | undefined;
   readonly #key: string;
   #own: ServerFacts = NOTHING;
+  /** Shared by all sessions of this server: what one learns, none asks again. */
+  readonly types: LearnedTypes;
 
   /** Behind one host and port, `endpointUrl` says which server is meant. */
   constructor(device: DeviceMemory | undefined, endpointUrl: string) {
     this.#device = device;
     this.#key = `server ${endpointUrl}`;
+    const typesKey = `types ${endpointUrl}`;
+    const known = device?.get(typesKey);
+    this.types = known instanceof LearnedTypes ? known : new LearnedTypes();
+    if (known !== this.types) device?.set(typesKey, this.types);
   }
 
   get facts(): ServerFacts {

@@ -46,8 +46,6 @@ const MOST_KEEP_ALIVE_MS = 20_000;
 const SKEW_MS = 10_000;
 const MAX_NAMESPACES = 65_536;
 const MAX_LOGGED = 50;
-/** Structures within structures whose definitions are asked for within one read. */
-const MAX_DEPTH = 8;
 const TIME_OUTSIDE = "the server sends source time stamps outside the years 0 to 9999: such values are kept without one";
 /** In one request, where the server names no limit. */
 const MAX_PATHS = 100;
@@ -200,7 +198,21 @@ class OpcuaSession implements Session<OpcuaAddress, OpcuaRead, Limits> {
     this.#namespaces = namespaces;
     this.#running = epochOf({ firstNamespaces, ...capabilities });
     const read = async (nodes: readonly ReadValueId[], bound: CallContext) => (await readNodes(opened, nodes, bound)).values;
-    this.#json = new Json({ call, read, namespaces });
+    server.types.hold(this.#running);
+    this.#json = new Json(server.types, {
+      call,
+      read,
+      namespaces,
+      maxBrowse: capabilities.maxBrowse,
+      maxRead: capabilities.maxRead,
+      run: capabilities,
+      timeouts: ctx.timeouts,
+      alive: () => this.alive(),
+      onOtherRun: (words) => this.#beginAgain(words),
+      warn: (words) => this.#warn(words),
+      logOnce: (words) => this.#logOnce(words),
+      debug: (words) => this.#log.debug({}, words),
+    });
     const { max_nodes: maxNodes, max_answer_bytes: maxBytes, in_flight: inFlight, read_mode: mode } = settings;
     const maxPoints = Math.max(1, Math.min(maxNodes, capabilities.maxRead || maxNodes, server.facts.maxPoints ?? maxNodes));
     this.limits = { maxPoints, maxBytes, inFlight };
@@ -222,18 +234,18 @@ class OpcuaSession implements Session<OpcuaAddress, OpcuaRead, Limits> {
     return `${this.#running} ${this.#server.facts.programs}`;
   }
 
-  async read(request: OpcuaRead, ctx: DriverContext): Promise<readonly Reading[]> {
+  read(request: OpcuaRead, ctx: DriverContext): Promise<readonly Reading[]> {
+    return this.#json.during(() => this.#read(request, ctx));
+  }
+
+  async #read(request: OpcuaRead, ctx: DriverContext): Promise<readonly Reading[]> {
     this.#usedAt = performance.now();
     const nodes = await this.#nodesFor(request, ctx);
     if (request.points.every(({ address }) => address.kind === "resolved" && address.isEncoded)) return this.#encodedOf(nodes, ctx);
     const values = await this.#valuesOf(nodes, ctx);
     if (values instanceof FaultError) return request.points.map(() => ({ quality: "bad", fault: values.fault, detail: values.message }));
     this.#checkPaths(request, values);
-    await this.#json.learn(values, ctx);
-    let readings = this.#readingsOf(request, values);
-    // Structures inside others show when those are taken apart.
-    for (let depth = 0; depth < MAX_DEPTH && (await this.#json.learnMet(ctx)); depth++) readings = this.#readingsOf(request, values);
-    return readings;
+    return this.#json.decoded(values, () => this.#readingsOf(request, values));
   }
 
   /** The values as the server encodes them. */
@@ -290,19 +302,30 @@ class OpcuaSession implements Session<OpcuaAddress, OpcuaRead, Limits> {
   }
 
   warnings(): readonly string[] {
-    return this.#warnings;
+    return [...this.#warnings, ...this.#json.warnings()];
   }
 
   close(): Promise<void> {
     clearInterval(this.#keepAlive);
     this.#subscription?.stop();
+    this.#json.stop();
     this.#closing ??= closeSession(this.#opened, this.#server);
     return this.#closing;
+  }
+
+  /** What is looked up in a session holds for one run of the server: the next session looks it up again. */
+  #beginAgain(words: string): void {
+    this.#log.info({}, `${words}: a new session is opened`);
+    this.#opened.channel.lose(new ReasonError("CONNECTION_CLOSED", words, { sessionLost: true }));
   }
 
   #warn(words: string): void {
     if (this.#warnings.includes(words)) return;
     this.#warnings.push(words);
+    this.#logOnce(words);
+  }
+
+  #logOnce(words: string): void {
     // Of the words alone: what is measured is another number each time.
     const key = words.replaceAll(/\d+/g, "");
     const { logged } = this.#server.facts;

@@ -1,4 +1,4 @@
-import type { Fault } from "../../src/model/fault.ts";
+import { type Fault, FaultError } from "../../src/model/fault.ts";
 import {
   areDimensionsOf,
   type DataType,
@@ -16,7 +16,10 @@ import type { RawValue } from "./binary.ts";
 import { BUILT_IN_NAMES, EXTENSION_OBJECT, scalarOfBuiltIn, VARIANT } from "./built-in.ts";
 import { faultOf, qualityOf } from "./status-codes.ts";
 
-/** Turns what is no plain value (structures above all) into JSON. Throws RangeError for bytes that are not what they should be. */
+/**
+ * Turns what is no plain value (structures above all) into JSON. Throws RangeError for bytes that are not what they should be, FaultError
+ * where it cannot be said yet.
+ */
 export type ToJson = (value: unknown) => string;
 /** `BadNodeIdUnknown (0x80340000): …` for a status. */
 export type Describe = (status: number) => string;
@@ -31,6 +34,8 @@ export function toReading(raw: RawValue, wanted: DataType, toJson: ToJson, descr
   try {
     return readingOf(raw, wanted, toJson, describe);
   } catch (error) {
+    // A structure whose type is not known yet.
+    if (error instanceof FaultError) return bad(error.fault, error.message);
     // A structure that is not of its definition, or nested deeper than anything that a server means.
     if (!(error instanceof RangeError)) throw error;
     return bad("device_error", `the value cannot be taken apart: ${error.message}`);
