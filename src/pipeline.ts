@@ -66,6 +66,7 @@ export class Pipeline {
         this.#watchBuffer(ledger);
       },
       onAlarm: options.onAlarm,
+      onNote: (message) => options.log.info({}, message),
       ...(options.onCommitted && { onCommitted: options.onCommitted }),
       ...(options.onRejected && { onRejected: options.onRejected }),
     });

@@ -37,6 +37,8 @@ export interface BufferBounds {
   readonly keepRemovedMs?: number | undefined;
 }
 
+/** Words in which earlier versions say why they began an account anew. */
+const BY_NEWER = /was written by a newer collector/;
 /** Layouts that nothing names any more are kept up to so many. */
 const KEPT_LAYOUTS = 8;
 /** Ids reserved in the file at once while nothing is stored, so that most commits write nothing. */
@@ -56,7 +58,7 @@ export class BufferFile implements Buffer {
   readonly #db: Database.Database;
   readonly #file: string;
   readonly #inode: number | undefined;
-  readonly #lost: Ledger["lost"];
+  #lost: Ledger["lost"];
   #maxAgeMs: number;
   #keepRemovedMs: number;
   readonly #now: () => number;
@@ -208,6 +210,17 @@ export class BufferFile implements Buffer {
       this.#changes.forgetLosses(before.sinks, after.sinks);
       return this.#changes.trim({ ...before, ...after, reservedId: before.nextId });
     });
+  }
+
+  /** A newer version's file that was set aside has been taken in, or what of it can be read: it is no loss, as which earlier versions counted it. */
+  takeBackNewer(isWhole: boolean): void {
+    const falseLoss = isWhole && this.#lost !== null && BY_NEWER.test(this.#lost.why) ? this.#lost : undefined;
+    this.#write(() => {
+      this.#losses.takeBackNewer(isWhole, falseLoss?.since);
+      if (falseLoss) this.#tables.forgetLost();
+      return this.#state;
+    });
+    if (falseLoss) this.#lost = null;
   }
 
   /** A layout by its id in this file. */

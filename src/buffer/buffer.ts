@@ -1,6 +1,6 @@
 import type { ClockState } from "../model/clock.ts";
 import type { Layout } from "../model/layout.ts";
-import type { LossReason } from "../model/loss.ts";
+import type { GapReason } from "../model/loss.ts";
 
 /** One readout as the agent thread encoded it (codec.ts); what is kept until the store has answered. */
 export interface NewBatch {
@@ -114,11 +114,12 @@ export interface BufferFill {
 }
 
 /**
- * What a sink has not delivered and never will. One per sink and reason is open at a time and grows until it is acknowledged;
- * what is dropped afterwards opens one with the next number. Published twice under one number, the later message holds.
+ * What a sink has not delivered and never will, or what only a newer version delivers. One per sink and reason is open at a time and grows
+ * until it is acknowledged; what is dropped afterwards opens one with the next number. Published twice under one number, the later message
+ * holds: one without values takes the gap back.
  */
 export interface Loss {
-  readonly reason: LossReason;
+  readonly reason: GapReason;
   /** From 1 per sink and reason; never used again. */
   readonly number: number;
   /** Epoch ms of the first and the last readout in it. */

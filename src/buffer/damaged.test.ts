@@ -2,6 +2,7 @@ import { mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import Database from "better-sqlite3";
 import { describe, expect, it } from "vitest";
+import { openReader } from "./reader.ts";
 import { A, append, batch, NOW, open } from "./testing/file.ts";
 import { temporaryFolder } from "./testing/folder.ts";
 
@@ -56,6 +57,25 @@ describe("a damaged file", () => {
       expect.stringMatching(/was written by a newer collector \(version 99 .*: it is kept as .*buffer\.db\.version-99, and/),
     ]);
     expect(readFileSync(`${file}.version-99`).equals(before)).toBe(true);
+  });
+
+  it("is no loss where a newer collector wrote it: a gap says that its values wait, at each start anew for people", () => {
+    using folder = temporaryFolder();
+    const file = join(folder.path, "buffer.db");
+    fill(file);
+    const db = new Database(file);
+    db.pragma("user_version = 99");
+    db.close();
+    const alarms: string[] = [];
+    {
+      using buffer = open(file, { onAlarm: (message) => alarms.push(message) });
+      expect(buffer.ledger().lost).toBeNull();
+      const reader = openReader(file);
+      expect(reader.losses("a")).toEqual([expect.objectContaining({ reason: "newer_version", number: 1, values: null })]);
+      reader.close();
+    }
+    open(file, { onAlarm: (message) => alarms.push(message) }).close();
+    expect(alarms).toEqual([1, 2].map(() => expect.stringMatching(/newer collector .*version-99, .*; nothing of it is lost$/)));
   });
 
   it("is set aside when it is a folder, or another program's database", () => {

@@ -1,5 +1,5 @@
 import type Database from "better-sqlite3";
-import type { LossReason } from "../model/loss.ts";
+import type { GapReason, LossReason } from "../model/loss.ts";
 import type { Loss, LossAcknowledgement } from "./buffer.ts";
 import { isSameClock } from "./stamps.ts";
 
@@ -33,6 +33,11 @@ export interface LossTable {
   /** So many values of the open loss were delivered after all. */
   reduce(sink: string, reason: LossReason, values: number): void;
   acknowledge(loss: LossAcknowledgement): void;
+  /**
+   * What a newer version's file held has been taken in: its gaps are published once more, without values. So are losses since `falseSinceMs`
+   * (epoch ms), as which an earlier version published them. `isWhole`: all of it could be read; else what could not is lost.
+   */
+  takeBackNewer(isWhole: boolean, falseSinceMs: number | undefined): void;
   forget(sink: string): void;
   /** Whether times of losses may be corrected yet. */
   hasWrong(): boolean;
@@ -43,7 +48,7 @@ export interface LossTable {
 }
 
 interface LossRow {
-  readonly reason: LossReason;
+  readonly reason: GapReason;
   readonly number: number;
   readonly from_ts: number;
   readonly to_ts: number;
@@ -51,6 +56,10 @@ interface LossRow {
   readonly from_clock: string | null;
   readonly to_clock: string | null;
 }
+
+/** `is_open` of a gap that is to be published once more, without values. Versions that do not know it see a closed one. */
+const TAKEN_BACK = 2;
+const IS_PUBLISHED = `(is_open = 1 AND n IS NOT 0) OR is_open = ${TAKEN_BACK}`;
 
 export function lossTable(db: Database.Database): LossTable {
   // A closed row keeps its number, so that none is used again.
@@ -64,14 +73,18 @@ export function lossTable(db: Database.Database): LossTable {
        to_clock = CASE WHEN is_open = 1 AND to_ts >= excluded.to_ts THEN to_clock ELSE excluded.to_clock END,
        is_open = 1`,
   );
-  const find = db.prepare<[string, string, number], { n: number | null }>(
-    "SELECT n FROM gap WHERE sink = ? AND reason = ? AND number = ? AND is_open = 1",
+  const find = db.prepare<[string, string, number], { n: number | null; is_open: number }>(
+    "SELECT n, is_open FROM gap WHERE sink = ? AND reason = ? AND number = ? AND is_open > 0",
   );
   const close = db.prepare<[string, string]>("UPDATE gap SET is_open = 0 WHERE sink = ? AND reason = ?");
   const goOn = db.prepare<[number, string, string]>(
     "UPDATE gap SET number = number + 1, n = n - ?, from_ts = to_ts, from_clock = to_clock WHERE sink = ? AND reason = ?",
   );
   const reduce = db.prepare<[number, string, string]>("UPDATE gap SET n = max(0, n - ?) WHERE sink = ? AND reason = ? AND is_open = 1");
+  const newer = db.prepare<[], LossRow & { readonly sink: string }>("SELECT * FROM gap WHERE reason = 'newer_version' AND n IS NULL");
+  const takeBack = db.prepare<[number | null]>(
+    `UPDATE gap SET is_open = ${TAKEN_BACK}, n = 0 WHERE n IS NULL AND (reason = 'newer_version' OR (reason = 'lost' AND from_ts = ?))`,
+  );
   const isWrong = "is_open = 1 AND (from_clock LIKE '% %' OR to_clock LIKE '% %')";
   const wrong = db.prepare<[], LossRow & { readonly sink: string }>(`SELECT * FROM gap WHERE ${isWrong}`);
   const anyWrong = db.prepare<[], number>(`SELECT EXISTS (SELECT 1 FROM gap WHERE ${isWrong})`).pluck();
@@ -79,15 +92,22 @@ export function lossTable(db: Database.Database): LossTable {
     "UPDATE gap SET from_ts = ?, to_ts = ?, from_clock = ?, to_clock = ? WHERE sink = ? AND reason = ?",
   );
   const forget = db.prepare<[string]>("UPDATE gap SET is_open = 0 WHERE sink = ?");
-  const sinks = db.prepare<[], string>("SELECT DISTINCT sink FROM gap WHERE is_open = 1 AND n IS NOT 0").pluck();
+  const sinks = db.prepare<[], string>(`SELECT DISTINCT sink FROM gap WHERE ${IS_PUBLISHED}`).pluck();
   return {
     add: ({ sink, reason, from, to, values }) => void add.run(sink, reason, from.ms, to.ms, values, from.clock, to.clock),
     reduce: (sink, reason, values) => void reduce.run(values, sink, reason),
     acknowledge({ sink, reason, number, values }) {
       const row = find.get(sink, reason, number);
-      if (!row) return;
+      // What is taken back was acknowledged as it was before.
+      if (!row || (row.is_open === TAKEN_BACK && values !== 0)) return;
       if (row.n === null || values === null || values >= row.n) close.run(sink, reason);
       else goOn.run(values, sink, reason);
+    },
+    takeBackNewer(isWhole, falseSinceMs) {
+      if (!isWhole)
+        for (const { sink, from_ts, to_ts, from_clock, to_clock } of newer.all())
+          add.run(sink, "lost", from_ts, to_ts, null, from_clock, to_clock);
+      takeBack.run(isWhole ? (falseSinceMs ?? null) : null);
     },
     hasWrong: () => anyWrong.get() === 1,
     correct(boot, bootTimeMs, isSynchronised) {
@@ -107,7 +127,7 @@ export function lossTable(db: Database.Database): LossTable {
 export function lossReader(db: Database.Database): (sink: string) => readonly Loss[] {
   // Not `= ?`: beside ORDER BY, SQLite plans by the value that is bound there, and compiles the statement again with each call.
   const rows = db.prepare<[string], LossRow>(
-    "SELECT reason, number, from_ts, to_ts, n, from_clock, to_clock FROM gap WHERE sink = +? AND is_open = 1 AND n IS NOT 0 ORDER BY from_ts, reason",
+    `SELECT reason, number, from_ts, to_ts, n, from_clock, to_clock FROM gap WHERE sink = +? AND (${IS_PUBLISHED}) ORDER BY from_ts, reason`,
   );
   return (sink) =>
     rows.all(sink).map(({ reason, number, from_ts: from, to_ts: to, n: values, from_clock, to_clock }) => {

@@ -10,6 +10,7 @@ import { type FileIdentity, type FileState, load, openDatabase, prepareFile, ver
 import { lockBuffer } from "./lock.ts";
 import { lossTable } from "./losses.ts";
 import { type Mark, markFile, readMark } from "./mark.ts";
+import { asideFiles } from "./recover.ts";
 import { useReserve } from "./reserve.ts";
 import { salvage, useSalvaged } from "./salvage.ts";
 import { SCHEMA_VERSION } from "./schema.ts";
@@ -35,7 +36,9 @@ export function openBuffer(file: string, options: BufferOptions): BufferFile {
   let release: (() => void) | undefined;
   try {
     release = lockBuffer(file);
-    return openWithReserve(file, options, release);
+    const buffer = openWithReserve(file, options, release);
+    for (const newer of newerFiles(file)) options.onAlarm(newerWords(file, newer));
+    return buffer;
   } catch (error) {
     release?.();
     throw explained(error, file);
@@ -101,13 +104,21 @@ function replace(file: string, options: BufferOptions, damage: string, release: 
 
 /** A file of a newer collector is no damaged one: it waits beside the new one, untouched, for a collector that reads it. */
 function keepNewer(file: string, version: number, options: BufferOptions, release: () => void): BufferFile {
-  const target = moveAside(file, `version-${version}`);
-  const why = `the buffer ${file} was written by a newer collector (version ${version} of the file, this one reads up to ${SCHEMA_VERSION}): it is kept as ${target}, and what was pending in it is delivered by the newer one`;
-  return openFile(file, options, why, release);
+  moveAside(file, `version-${version}`);
+  return openFile(file, options, NEWER, release);
 }
 
+/** Said at each start until a collector has read them. */
+const newerFiles = (file: string): readonly string[] => asideFiles(file).flatMap(({ state, path }) => (state === "newer" ? [path] : []));
+
+const newerWords = (file: string, path: string): string =>
+  `the buffer ${file} was written by a newer collector (version ${/version-(\d+)/.exec(path)?.[1]} of the file, this one reads up to ${SCHEMA_VERSION}): it is kept as ${path}, and what was pending in it is delivered by the newer one; nothing of it is lost`;
+
+/** Instead of why something is lost: it waits for a newer collector. */
+const NEWER = Symbol("newer");
+
 /** `why`: what is known of a loss. `release`: to be called when the buffer was closed. */
-function openFile(file: string, options: BufferOptions, why: string | undefined, release: () => void): BufferFile {
+function openFile(file: string, options: BufferOptions, why: string | typeof NEWER | undefined, release: () => void): BufferFile {
   const db = openDatabase(file);
   try {
     prepareFile(db, file);
@@ -117,7 +128,7 @@ function openFile(file: string, options: BufferOptions, why: string | undefined,
     const loss = why ?? lossSince(loaded, mark, readTip(file), file);
     const current = loss === undefined ? goOn(loaded, mark) : begin(db, loaded, mark, loss, (options.now ?? Date.now)());
     const buffer = new BufferFile(db, file, current, options, release);
-    if (loss !== undefined) options.onAlarm(loss);
+    if (typeof loss === "string") options.onAlarm(loss);
     return buffer;
   } catch (error) {
     db.close();
@@ -154,18 +165,23 @@ function begin(
   db: Database.Database,
   loaded: FileState & FileIdentity,
   mark: Mark | undefined,
-  why: string,
+  why: string | typeof NEWER,
   nowMs: number,
 ): FileState & FileIdentity {
   const epoch = randomUUID();
   const since = mark?.oldest ?? nowMs;
-  const lost: Ledger["lost"] = { since, why };
+  const lost: Ledger["lost"] = why === NEWER ? null : { since, why };
+  const reason = why === NEWER ? "newer_version" : "lost";
   const losses = lossTable(db);
   db.transaction(() => {
-    db.prepare<[string, number, string]>("UPDATE meta SET epoch = ?, lost_since = ?, lost_why = ?").run(epoch, since, why);
+    db.prepare<[string, number | null, string | null]>("UPDATE meta SET epoch = ?, lost_since = ?, lost_why = ?").run(
+      epoch,
+      lost?.since ?? null,
+      lost?.why ?? null,
+    );
     new AccountCopy(db).save();
     for (const sink of mark?.sinks ?? [])
-      losses.add({ sink, reason: "lost", values: null, from: { ms: since, clock: null }, to: { ms: Math.max(since, nowMs), clock: null } });
+      losses.add({ sink, reason, values: null, from: { ms: since, clock: null }, to: { ms: Math.max(since, nowMs), clock: null } });
   }).immediate();
   const { epoch: _, ...state } = goOn(loaded, mark && { ...mark, closed: false });
   return { ...state, epoch, lost };

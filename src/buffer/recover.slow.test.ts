@@ -1,4 +1,4 @@
-import { existsSync, readFileSync, writeFileSync } from "node:fs";
+import { existsSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import Database from "better-sqlite3";
 import { expect, it, onTestFinished } from "vitest";
@@ -31,6 +31,7 @@ function aside(file: string, suffix: string, pages: readonly number[]): string {
 
 function startStore(file: string) {
   const alarms: string[] = [];
+  const notes: string[] = [];
   const stored: StoredBatch[] = [];
   const state: { ledger: Ledger | undefined } = { ledger: undefined };
   const listener: StoreListener = {
@@ -41,6 +42,7 @@ function startStore(file: string) {
       state.ledger = ledger;
     },
     alarm: (message) => alarms.push(message),
+    note: (message) => notes.push(message),
     sinks: () => {},
     stored: (batches) => stored.push(...batches),
     unstored: () => {},
@@ -52,7 +54,7 @@ function startStore(file: string) {
   store.start();
   store.setSinks([A]);
   onTestFinished(() => store.stop());
-  return { alarms, stored, ledger: () => state.ledger?.sinks[0] };
+  return { alarms, notes, stored, ledger: () => state.ledger?.sinks[0], lost: () => state.ledger?.lost };
 }
 
 it.for([
@@ -67,9 +69,10 @@ it.for([
   aside(file, suffix, pages);
   const [found] = asideFiles(file);
   if (found?.state === "damaged") expect(existsSync(markForRecovery(file, found))).toBe(true);
-  const { alarms, stored, ledger } = startStore(file);
-  await poll(() => alarms.length).toBe(1);
-  expect(alarms[0]).toMatch(/^3000 values of .* were recovered, and are delivered; it is kept as .*recovered-/);
+  const { alarms, notes, stored, ledger } = startStore(file);
+  await poll(() => notes.length).toBe(1);
+  expect(alarms).toEqual([]);
+  expect(notes[0]).toMatch(/^3000 values of .* were recovered, and are delivered; it is kept as .*recovered-/);
   expect(stored).toHaveLength(300);
   await poll(ledger).toMatchObject({ accepted: 2400, pending: 2400 });
   const reader = openReader(file);
@@ -77,6 +80,50 @@ it.for([
   reader.close();
   expect(asideFiles(file).map(({ state }) => state)).toEqual(["recovered"]);
 });
+
+it.for([
+  ["this version", "UPDATE meta SET lost_since = NULL", "newer_version"],
+  [
+    "an earlier one, which published a loss",
+    "UPDATE gap SET reason = 'lost', is_open = 0; UPDATE meta SET lost_since = (SELECT from_ts FROM gap), lost_why = 'it was written by a newer collector'; DELETE FROM account",
+    "lost",
+  ],
+] as const)(
+  "takes the gap of a downgrade to %s back once the newer version has delivered all, and without an alarm",
+  async ([_, change, reason]) => {
+    using folder = temporaryFolder();
+    const file = join(folder.path, "buffer.db");
+    const newer = (version: number): void => {
+      const db = new Database(file);
+      db.pragma(`user_version = ${version}`);
+      db.close();
+    };
+    {
+      using buffer = open(file);
+      buffer.setSinks([A]);
+      append(buffer, ...Array.from({ length: 20 }, (_, i) => batch(i + 1)));
+    }
+    newer(SCHEMA_VERSION + 1);
+    open(file, { onAlarm: () => {} }).close();
+    // The newer version comes back: what it left is of its own version.
+    const kept = `${file}.version-${SCHEMA_VERSION + 1}`;
+    writeFileSync(`${file}.version-${SCHEMA_VERSION}`, readFileSync(kept));
+    rmSync(kept);
+    const own = new Database(`${file}.version-${SCHEMA_VERSION}`);
+    own.pragma(`user_version = ${SCHEMA_VERSION}`);
+    own.close();
+    const db = new Database(file);
+    db.exec(change);
+    db.close();
+    const { alarms, stored, ledger, lost } = startStore(file);
+    await poll(() => stored.length).toBe(20);
+    await poll(ledger).toMatchObject({ pending: 160 });
+    const reader = openReader(file);
+    await poll(() => reader.losses("a")).toEqual([expect.objectContaining({ reason, number: 1, values: 0 })]);
+    reader.close();
+    expect([alarms, lost()]).toEqual([[], null]);
+  },
+);
 
 it("reads large batches few at a time, and small ones many", () => {
   using folder = temporaryFolder();

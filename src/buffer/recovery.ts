@@ -18,17 +18,28 @@ interface Current {
   bytes: number;
 }
 
+/** For the operator. */
+export interface RecoveryVoice {
+  /** `over`: the alarm whose trouble this says the end of. */
+  alarm(message: string, over?: string): void;
+  note(message: string): void;
+  /** Done with it; `isWhole`: all of it could be read. */
+  taken(aside: AsideFile, isWhole: boolean): void;
+}
+
 /** Delivers, a step at a time, what can be read of files that were set aside and that a person, or a newer version, wants delivered. */
 export class Recovery {
   readonly #file: string;
-  readonly #say: (message: string) => void;
+  readonly #voice: RecoveryVoice;
   readonly #read: typeof readAside;
   #current: Current | undefined;
+  /** The alarm that it fails. */
+  #trouble: string | undefined;
   #nextLookMs = 0;
 
-  constructor(file: string, say: (message: string) => void, read = readAside) {
+  constructor(file: string, voice: RecoveryVoice, read = readAside) {
     this.#file = file;
-    this.#say = say;
+    this.#voice = voice;
     this.#read = read;
   }
 
@@ -43,7 +54,9 @@ export class Recovery {
     } catch (error) {
       // What was handed over would come again from the beginning on.
       if (this.#current?.values === 0) this.#current = undefined;
-      this.#say(`a file that was set aside beside ${this.#file} cannot be recovered now: ${messageOf(error)}; it is tried again`);
+      const trouble = `a file that was set aside beside ${this.#file} cannot be recovered now: ${messageOf(error)}; it is tried again`;
+      if (trouble !== this.#trouble) this.#voice.alarm(trouble);
+      this.#trouble = trouble;
     }
   }
 
@@ -53,7 +66,7 @@ export class Recovery {
     if (!this.#current || this.#current.end) return;
     const { aside, values, bytes } = this.#current;
     const part = Math.min(99, Math.floor((100 * bytes) / Math.max(1, aside.bytes)));
-    this.#say(`${values} values of ${aside.name} have been recovered so far, about ${part} % of the file`);
+    this.#voice.note(`${values} values of ${aside.name} have been recovered so far, about ${part} % of the file`);
   }
 
   #begin(): Current | undefined {
@@ -81,8 +94,12 @@ export class Recovery {
   #finish({ aside, values, end }: Current): void {
     const kept = markRecovered(this.#file, aside);
     this.#current = undefined;
-    const rest = end?.error === undefined ? "" : `; the rest of it cannot be read: ${end.error}`;
-    this.#say(`${values} values of ${aside.name} were recovered, and are delivered; it is kept as ${kept}${rest}`);
+    const words = `${values} values of ${aside.name} were recovered, and are delivered; it is kept as ${kept}`;
+    if (end?.error !== undefined) this.#voice.alarm(`${words}; the rest of it cannot be read: ${end.error}`);
+    else if (this.#trouble !== undefined) this.#voice.alarm(words, this.#trouble);
+    else this.#voice.note(words);
+    this.#trouble = undefined;
+    this.#voice.taken(aside, end?.error === undefined);
   }
 }
 

@@ -16,7 +16,7 @@ import type { BufferBounds, BufferFile } from "./buffer-file.ts";
 import { CommitGroup, valuesIn } from "./commit-group.ts";
 import { checkFile } from "./file-state.ts";
 import { openBuffer } from "./open.ts";
-import type { Recovered } from "./recover.ts";
+import { type AsideFile, asideFiles, type Recovered } from "./recover.ts";
 import { Recovery } from "./recovery.ts";
 import { roomWarning } from "./reserve.ts";
 import { isDamage } from "./set-aside.ts";
@@ -57,6 +57,8 @@ export interface StoreListener {
   /** A sentence for the operator. */
   /** `over`: the alarm whose trouble this says the end of. */
   alarm(message: string, over?: string): void;
+  /** Something went as it should, for the log alone. */
+  note(message: string): void;
   /** The sinks that the file has from now on. */
   sinks(sinks: readonly BufferSink[]): void;
   /** Batches that are on disk; the first `shown` of them were shown. `nextId`: the id after the last one. */
@@ -81,6 +83,8 @@ const LEDGER_INTERVAL_MS = 1000;
 const UNSTORED_AFTER_MS = 5000;
 const MAX_WAITING_BYTES = 4 * 2 ** 20;
 const RETRY_MS = 1000;
+/** A file that was set aside because a newer version had written it. */
+const OF_NEWER = /\.(?:recover(?:ed)?-)?version-\d/;
 /** Steps of maintenance at once, so that appends wait for none for long. */
 const MAINTENANCE_STEPS = 8;
 /** The whole file is checked this often at most, however often it cannot be read. */
@@ -127,7 +131,11 @@ export class Store {
     this.#bounds = { maxBytes, maxAgeMs, keepRemovedMs };
     this.#commitDelayMs = options.commitDelayMs ?? COMMIT_DELAY_MS;
     this.#retryMs = options.retryMs ?? RETRY_MS;
-    this.#recovery = new Recovery(options.file, (message) => listener.alarm(message));
+    this.#recovery = new Recovery(options.file, {
+      alarm: (message, over) => listener.alarm(message, over),
+      note: (message) => listener.note(message),
+      taken: (aside, isWhole) => this.#recovered(aside, isWhole),
+    });
     this.#uncounted = new Uncounted(options.file, options.run, (message) => listener.alarm(message));
     this.#trouble = new Trouble(options.file, (message, over) => listener.alarm(message, over));
   }
@@ -411,6 +419,15 @@ export class Store {
     if (!isDone) return undefined;
     this.#listener.stored(batches, nextId, batches.length);
     return valuesIn(batches);
+  }
+
+  /** Of the last file of a newer version that waited: its gap is taken back. */
+  #recovered({ name }: AsideFile, isWhole: boolean): void {
+    if (!OF_NEWER.test(name)) return;
+    const isAnyLeft = asideFiles(this.#options.file).some((one) => OF_NEWER.test(one.name) && one.state !== "recovered");
+    if (isAnyLeft && isWhole) return;
+    this.#attempt((file) => file.takeBackNewer(isWhole));
+    this.#lossesChanged = true;
   }
 
   /** What is rejected counts at once, although the file may take it only later. */

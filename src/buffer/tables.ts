@@ -96,6 +96,11 @@ export class Tables {
     return this.#sql.lastAgeMark.get();
   }
 
+  /** Nothing is lost with an earlier file any more. */
+  forgetLost(): void {
+    this.#sql.forgetLost.run();
+  }
+
   /** Forgets starts of which no batch is left. */
   addStart({ from, name }: Start): void {
     this.#sql.addStart.run(from, name);
@@ -207,6 +212,7 @@ function statementsOf(db: Database.Database) {
   const endOfOlder = db.prepare<[number], number | null>("SELECT max(id) FROM age WHERE at <= ?").pluck();
   const ageOf = db.prepare<[number], number | null>("SELECT min(at) FROM age WHERE id > ?").pluck();
   const lastAgeMark = db.prepare<[], { id: number; ageMs: number }>("SELECT id, at AS ageMs FROM age ORDER BY id DESC LIMIT 1");
+  const forgetLost = db.prepare<[]>("UPDATE meta SET lost_since = NULL, lost_why = NULL");
   const addStart = db.prepare<[number, string]>("INSERT INTO start VALUES (?, ?) ON CONFLICT (from_id) DO UPDATE SET name = excluded.name");
   const dropStarts = db.prepare<[number]>("DELETE FROM start WHERE from_id < (SELECT max(from_id) FROM start WHERE from_id <= ?)");
   const addStamp = db.prepare<[number, number, string, number, number | null]>("INSERT INTO stamp VALUES (?, ?, ?, ?, ?)");
@@ -236,6 +242,7 @@ function statementsOf(db: Database.Database) {
     endOfOlder,
     ageOf,
     lastAgeMark,
+    forgetLost,
     addStart,
     dropStarts,
     addStamp,

@@ -24,6 +24,7 @@ function startStore(file: string, run: string) {
     ledger: (ledger) => {
       state.ledger = ledger;
     },
+    note: () => {},
     alarm: (message) => alarms.push(message),
     sinks: () => {},
     stored: () => {},

@@ -5,7 +5,7 @@ import { Alarms } from "./alarms.ts";
 test("an alarm stays until its trouble is over, and no other goes with it", () => {
   const lines: string[] = [];
   const take = (_: object, message: string) => void lines.push(message);
-  const alarms = new Alarms({ ...silentLog, error: take, warn: take });
+  const alarms = new Alarms({ ...silentLog, error: take, info: take });
   alarms.raise("the disk takes nothing");
   alarms.raise("a file was set aside");
   alarms.raise("the disk takes values again", "the disk takes nothing");

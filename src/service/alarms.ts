@@ -15,7 +15,7 @@ export class Alarms {
   /** `over`: the alarm whose trouble this says the end of. */
   readonly raise = (message: string, over?: string): void => {
     if (over !== undefined) {
-      this.#log.warn({}, message);
+      this.#log.info({}, message);
       this.#entries = this.#entries.filter((entry) => entry.message !== over);
       return;
     }

@@ -4,6 +4,7 @@ import { CLOCK_OF_LOSSES, CLOCK_OF_VALUES } from "../../api/routes/extensions.ts
 import { apiAccessSchema } from "../../model/api-access.ts";
 import type { Context } from "../../model/context.ts";
 import { parseDuration } from "../../model/duration.ts";
+import { isLossReason } from "../../model/loss.ts";
 import { ReasonError } from "../../model/reason.ts";
 import { SINK_DETAILS } from "../../model/sink-details.ts";
 import { sleep } from "../../model/timer.ts";
@@ -133,6 +134,8 @@ class PlatformSink implements Sink {
   }
 
   publishLoss({ id, from, to, values: count, reason, clock }: PublishedLoss): Promise<boolean> {
+    // Not lost: a loss says of values that they never come.
+    if (!isLossReason(reason)) return Promise.resolve(true);
     const body = lossText({ id, from, to, count, reason, ...(clock && this.#fields.has(CLOCK_OF_LOSSES) && { clock }) });
     return this.#slots.inTurn(async () => {
       const path = "/ext/v1/losses";

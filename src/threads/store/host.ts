@@ -23,6 +23,8 @@ export interface StoreClientOptions {
   /** Sentences for the operator; the same one does not come twice in a row. */
   /** `over`: the alarm whose trouble this says the end of. */
   readonly onAlarm: (message: string, over?: string) => void;
+  /** Sentences for the log alone. */
+  readonly onNote?: (message: string) => void;
 }
 
 interface Unanswered {
@@ -123,6 +125,9 @@ export class StoreClient {
       case "alarm":
         if (message.message !== this.#lastAlarm) this.#options.onAlarm(message.message, message.over);
         this.#lastAlarm = message.message;
+        return;
+      case "note":
+        this.#options.onNote?.(message.message);
         return;
       case "stopped":
         this.#isReady = false;

@@ -52,6 +52,8 @@ export type FromStore =
   | { readonly type: "ledger"; readonly ledger: Ledger; readonly bytes: number; readonly fill?: BufferFill }
   /** For the operator: the file is damaged, the disk is full. The worker goes on. */
   | { readonly type: "alarm"; readonly message: string /** The alarm whose trouble this says the end of. */; readonly over?: string }
+  /** For the log alone. */
+  | { readonly type: "note"; readonly message: string }
   | { readonly type: "stopped" };
 
 /** Store → delivery. Only so many bytes of batches are under way: each message with batches is to be answered by `received`. */

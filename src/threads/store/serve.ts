@@ -150,6 +150,10 @@ class StoreServer implements StoreListener {
     this.#post({ type: "alarm", message, ...(over !== undefined && { over }) });
   }
 
+  note(message: string): void {
+    this.#post({ type: "note", message });
+  }
+
   sinks(sinks: readonly BufferSink[]): void {
     for (const outbox of this.#attached()) outbox.sinks(sinks);
   }

@@ -153,6 +153,7 @@ describe.skipIf(!canMount())("a start on a full disk", () => {
         committed: nothing,
         rejected: nothing,
         ledger: nothing,
+        note: () => {},
         alarm: (message) => alarms.push(message),
         sinks: nothing,
         stored: nothing,
