@@ -1,4 +1,5 @@
 import * as z from "zod";
+import { clip } from "../../src/model/bounded-failure.ts";
 import { DEVICE_FAULTS } from "../../src/model/fault.ts";
 import { BOUND_TYPES } from "../../src/model/profile-details.ts";
 import { reasonSchema } from "../../src/model/reason-schema.ts";
@@ -17,8 +18,9 @@ export const [VALIDATE_MS, CLOSE_MS, SHUTDOWN_MS] = [5000, 2000, 2000];
 export const VERBS = ["validate", "open", "read", "discover", "close", "shutdown"] as const;
 export type Verb = (typeof VERBS)[number];
 
-/** Characters of what a plugin says for people. */
-const words = z.string().max(1000);
+/** Characters that are kept of what a plugin says for people. */
+const MAX_WORDS = 1000;
+const words = z.string().transform((text) => clip(text, MAX_WORDS));
 
 /** The first line of a plugin. Keys that are not known are passed over, here and in every line. */
 export const helloSchema = z.object({
@@ -50,7 +52,9 @@ export const answerSchema = z.union([
   z.object({ id: z.int(), error: errorSchema }),
 ]);
 
-const scalar = z.union([z.boolean(), z.number(), z.string()]);
+/** NaN and infinities are numbers here: what they are is the fault of their variable. */
+const number = z.custom<number>((value) => typeof value === "number", "expected a number");
+const scalar = z.union([z.boolean(), number, z.string()]);
 
 export const readingSchema = z.union([
   z.object({
@@ -65,6 +69,8 @@ export type RawReading = z.infer<typeof readingSchema>;
 
 export const validatedSchema = z.object({ problems: z.array(words).max(50) });
 export const readSchema = z.object({ readings: z.array(readingSchema) });
+/** As the driver takes it: a reading that is none is the fault of its variable. */
+export const looseReadSchema = z.object({ readings: z.array(z.unknown()) });
 export const pageSchema = z.object({
   variables: z
     .array(

@@ -3,6 +3,7 @@ import { tmpdir } from "node:os";
 import path from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { boundOptions } from "../../src/configuration/bindings.ts";
+import { silentLog } from "../../src/model/context.ts";
 import { driverContext } from "../../test/support/driver-context.ts";
 import { type LineDevice, startLineDevice } from "../../test/support/plugin/line-device.ts";
 import type { AnySession, DriverContext, Request } from "../driver.ts";
@@ -143,6 +144,77 @@ describe("a plugin that", () => {
     expect(await readAll(session, ["a"])).toEqual([{ quality: "bad", fault: "out_of_range", detail: "70000 (number) is not a uint16" }]);
     expect(session.alive()).toBe(true);
     await session.close();
+  });
+
+  test("writes NaN and infinities, as Python's json does, is not ended: they are the faults of their variables", async () => {
+    const session = await connect(broken("nan"));
+    const [request] = odac.plan(
+      ["a", "b", "c"].map((text, index) => ({ index, ...odac.parseAddress(text, { scalar: "float64" }, settingsOf(["/x"])) })),
+      { ...session.limits, maxPoints: 4 },
+    );
+    const [last] = request?.points ?? [];
+    const four = request && last && { ...request, points: [...request.points, { ...last, index: 3 }] };
+    expect(four && (await session.read(four, driverContext()))).toMatchObject([
+      { quality: "bad", fault: "not_a_number" },
+      { quality: "bad", fault: "not_a_number" },
+      { quality: "good", value: 7 },
+      { quality: "bad", fault: "stale", detail: "NaN, he said" },
+    ]);
+    expect(session.alive()).toBe(true);
+    await session.close();
+  });
+
+  test("gives one reading that its contract does not have costs that variable", async () => {
+    const session = await connect(broken("one-wrong"));
+    const [request] = requestsOf(session, ["a", "b", "c"]);
+    const [last] = request?.points ?? [];
+    const four = request && last && { ...request, points: [...request.points, { ...last, index: 3 }] };
+    const wrong = { quality: "bad", fault: "device_error", detail: expect.stringContaining("no reading of its contract") };
+    expect(four && (await session.read(four, driverContext()))).toMatchObject([{ quality: "good", value: 7 }, wrong, wrong, wrong]);
+    expect(session.alive()).toBe(true);
+    await session.close();
+  });
+
+  test.each(["long-words", "long-detail"])("says more than 1000 characters (%s) is not ended: what it says is cut", async (way) => {
+    const session = await connect(broken(way));
+    const said = await readAll(session, ["a"]).then(
+      ([reading]) => (reading?.quality === "bad" ? reading.detail : undefined),
+      (error: unknown) => (error as Error).message,
+    );
+    expect(said).toBe("long ".repeat(200));
+    expect(session.alive()).toBe(true);
+    await session.close();
+  });
+
+  test.each([
+    ["by itself", 2],
+    ["with its session", 1],
+  ] as const)("ends %s takes its children along", async (how, reads) => {
+    const file = path.join(folder, `children ${reads}`);
+    const session = await connect(broken("children", file));
+    for (let i = 0; i < reads; i++) await readAll(session, ["a"]).catch(() => {});
+    await session.close();
+    const children = readFileSync(`${file}.children`, "utf8").trim().split("\n").map(Number);
+    expect(children, how).toHaveLength(reads);
+    await expect.poll(() => children.filter(isRunning), { timeout: 5000 }).toEqual([]);
+  });
+
+  test("dies with every fourth read is a warning from the second time within a minute on, with its last words", async () => {
+    const kept = new Map<string, unknown>();
+    const device = { get: (key: string) => kept.get(key), set: (key: string, value: unknown) => void kept.set(key, value) };
+    const logged: string[] = [];
+    const log = { ...silentLog, warn: (_fields: object, words: string) => void logged.push(words) };
+    const warnings: (readonly string[])[] = [];
+    for (let session = 0; session < 3; session++) {
+      const open = await connect(broken("fourth"), { device, log });
+      warnings.push(open.warnings?.() ?? []);
+      for (let read = 0; read < 3; read++) expect(await readAll(open, ["a"])).toMatchObject([{ value: 1 }]);
+      await expect(readAll(open, ["a"])).rejects.toMatchObject({ reason: { type: "UNKNOWN" } });
+      await open.close();
+    }
+    const twice = expect.stringMatching(/^the plugin has ended 2 times .* \(exit code 3\); it wrote: Traceback: the fourth read$/);
+    expect(warnings).toEqual([[], [], [twice]]);
+    expect(logged).toEqual([twice]);
   });
 
   test("names a reason of the API fails the source with it", async () => {

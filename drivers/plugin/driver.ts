@@ -6,6 +6,7 @@ import { type AnyDriver, type DriverContext, defineDriver, type Limits } from ".
 import { resolveHost } from "../lib/resolve.ts";
 import type { ProfileSettings } from "../profile/settings.ts";
 import { HELLO_MS } from "./contract.ts";
+import { PluginEnds } from "./ends.ts";
 import { PluginLink } from "./link.ts";
 import { connectPlugin, runPlugin } from "./pipe.ts";
 import { plan, planSteps } from "./plan.ts";
@@ -104,6 +105,7 @@ async function openPlugin(type: BoundType, details: Place, settings: ProfileSett
   const { command, socket } = plugin ?? {};
   // The host is looked up here, so that a plugin is not even started for one that the policy forbids.
   const addresses = (await resolveHost(details.host, ctx)).map(({ address }) => address);
+  const ends = new PluginEnds(ctx.device, ctx.log);
   const link = new PluginLink(
     (events) => {
       if (socket !== undefined) return connectPlugin(socket, events);
@@ -112,7 +114,8 @@ async function openPlugin(type: BoundType, details: Place, settings: ProfileSett
     },
     ctx.tap,
     ctx.wire?.opening({ transport: "tcp", address: PLUGIN_AT, port: details.port }),
+    (why) => ends.note(why),
   );
   const hello = await link.hello(HELLO_MS, ctx.signal);
-  return PluginSession.open(link, hello, { type, details, addresses, settings: parameters }, ctx);
+  return PluginSession.open(link, hello, { type, details, addresses, settings: parameters }, ends, ctx);
 }

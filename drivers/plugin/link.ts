@@ -32,12 +32,15 @@ export class PluginLink {
   readonly #pipe: PluginPipe;
   readonly #tap: Tap | undefined;
   readonly #trace: WireTrace | undefined;
+  readonly #onOwnEnd: (why: ReasonError) => void;
   #waiting: Waiting | undefined;
   #failure: ReasonError | undefined;
+  #isShuttingDown = false;
   #nextId = 1;
 
-  /** `trace`: takes the lines, but those that tell the plugin of its source. */
-  constructor(open: (events: PipeEvents) => PluginPipe, tap?: Tap, trace?: WireTrace) {
+  /** `trace`: takes the lines, but those that tell the plugin of its source. `onOwnEnd`: the plugin ended by itself, or was for what it did. */
+  constructor(open: (events: PipeEvents) => PluginPipe, tap?: Tap, trace?: WireTrace, onOwnEnd: (why: ReasonError) => void = () => {}) {
+    this.#onOwnEnd = onOwnEnd;
     this.#tap = tap;
     this.#trace = trace;
     trace?.opened();
@@ -96,6 +99,7 @@ export class PluginLink {
 
   /** As `shutDown`, without the word for it. */
   async endInput(): Promise<"by itself" | "killed"> {
+    this.#isShuttingDown = true;
     this.#pipe.endInput();
     const late = new AbortController();
     const isLate = await Promise.race([this.ended.then(() => false), sleep(SHUTDOWN_MS, late.signal)]);
@@ -106,7 +110,7 @@ export class PluginLink {
 
   /** At once. */
   kill(): void {
-    this.#fail(new ReasonError("CONNECTION_CLOSED", "the plugin was ended"));
+    this.#fail(new ReasonError("CONNECTION_CLOSED", "the plugin was ended"), false);
   }
 
   async #next(what: string, timeoutMs: number, signal: AbortSignal): Promise<unknown> {
@@ -121,7 +125,7 @@ export class PluginLink {
         onAbort: () => stoppedWhile(`waiting for the plugin (${what})`, signal),
       });
     } catch (error) {
-      throw this.#fail(error instanceof ReasonError ? error : violation(messageOf(error)));
+      throw this.#fail(error instanceof ReasonError ? error : violation(messageOf(error)), !signal.aborted);
     } finally {
       this.#waiting = undefined;
     }
@@ -161,9 +165,10 @@ export class PluginLink {
   }
 
   /** The first failure, which ends it. */
-  #fail(error: ReasonError): ReasonError {
+  #fail(error: ReasonError, isOwnEnd = true): ReasonError {
     if (this.#failure) return this.#failure;
     this.#failure = error;
+    if (isOwnEnd && !this.#isShuttingDown) this.#onOwnEnd(error);
     this.#trace?.ended("fin_out");
     this.#pipe.kill();
     this.#waiting?.reject(error);
@@ -171,10 +176,27 @@ export class PluginLink {
   }
 }
 
-/** Undefined: it is none. */
+/** Undefined: it is none. NaN and infinities, which Python's json writes and JSON does not have, are taken for the numbers that they are. */
 function jsonOf(line: string): unknown {
   try {
     return JSON.parse(line);
+  } catch {
+    return NOT_JSON.test(line) ? jsonWithNumbers(line) : undefined;
+  }
+}
+
+const NOT_JSON = /NaN|Infinity/;
+/** Texts are passed over, so that a word in one stays a text. */
+const TEXT_OR_NUMBER = /"(?:[^"\\]|\\.)*"|NaN|-?Infinity/g;
+/** No text of a line begins with it: a control character. */
+const MARK = "\u0000number ";
+
+function jsonWithNumbers(line: string): unknown {
+  const marked = line.replace(TEXT_OR_NUMBER, (token) => (token.startsWith('"') ? token : JSON.stringify(MARK + token)));
+  try {
+    return JSON.parse(marked, (_, value: unknown) =>
+      typeof value === "string" && value.startsWith(MARK) ? Number(value.slice(MARK.length)) : value,
+    );
   } catch {
     return undefined;
   }

@@ -50,9 +50,22 @@ export function runPlugin(command: readonly string[], events: PipeEvents): Plugi
     stdio: ["pipe", "pipe", "pipe"],
     env: {},
     cwd: "/",
+    // A process group of its own, so that what it has started ends with it.
+    detached: true,
   });
+  let isGone = false;
+  const endGroup = (): void => {
+    if (isGone || child.pid === undefined) return;
+    try {
+      process.kill(-child.pid, "SIGKILL");
+    } catch {
+      // Nothing of it runs any more.
+    }
+  };
   let lastWords = "";
   const onGone = (why: string): void => {
+    endGroup();
+    isGone = true;
     release();
     for (const stream of [child.stdin, child.stdout, child.stderr]) stream.destroy();
     const said = lastWords.trim() === "" ? "" : `; it wrote: ${lastWords.trim()}`;
@@ -67,7 +80,7 @@ export function runPlugin(command: readonly string[], events: PipeEvents): Plugi
   child.once("error", (error) => onGone(messageOf(error)));
   // Not close: what the plugin started may hold its streams open. One turn later, so that what it wrote last is seen.
   child.once("exit", (code, signal) => setImmediate(() => onGone(signal === null ? `exit code ${code}` : `signal ${signal}`)));
-  return { ...inputOf(child.stdin), kill: () => void child.kill("SIGKILL"), ended: ended.promise };
+  return { ...inputOf(child.stdin), kill: endGroup, ended: ended.promise };
 }
 
 /** Connects to the socket of a unit, which starts a plugin for each connection and ends it with the connection. */

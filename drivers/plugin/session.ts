@@ -3,7 +3,18 @@ import { FaultError } from "../../src/model/fault.ts";
 import { ReasonError } from "../../src/model/reason.ts";
 import { type DataType, formatDataType, parseDataType, type Reading } from "../../src/model/value.ts";
 import type { Discovered, DriverContext, Limits, Point, Request, Session } from "../driver.ts";
-import { CLOSE_MS, type Hello, PAGE_VARIABLES, pageSchema, readSchema, VALIDATE_MS, validatedSchema } from "./contract.ts";
+import {
+  CLOSE_MS,
+  type Hello,
+  issuesOf,
+  looseReadSchema,
+  PAGE_VARIABLES,
+  pageSchema,
+  readingSchema,
+  VALIDATE_MS,
+  validatedSchema,
+} from "./contract.ts";
+import type { PluginEnds } from "./ends.ts";
 import type { PluginLink } from "./link.ts";
 import { readingOf } from "./values.ts";
 
@@ -39,15 +50,18 @@ export class PluginSession implements Session<PluginAddress, PluginRequest, Limi
   readonly limits: Limits;
   readonly #link: PluginLink;
   readonly #hello: Hello;
+  readonly #ends: PluginEnds;
 
-  private constructor(link: PluginLink, hello: Hello) {
+  private constructor(link: PluginLink, hello: Hello, ends: PluginEnds) {
     this.#link = link;
     this.#hello = hello;
+    this.#ends = ends;
     this.limits = { maxPoints: hello.capabilities.max_points, maxBytes: Number.MAX_SAFE_INTEGER, inFlight: 1 };
   }
 
   /** Has the plugin look over its source, then open the device. Takes the plugin over, also where it throws. Throws ReasonError. */
-  static async open(link: PluginLink, hello: Hello, source: PluginSource, { timeouts, signal }: DriverContext): Promise<PluginSession> {
+  static async open(link: PluginLink, hello: Hello, source: PluginSource, ends: PluginEnds, ctx: DriverContext): Promise<PluginSession> {
+    const { timeouts, signal } = ctx;
     try {
       if (!(hello.types as readonly string[]).includes(source.type))
         throw new ReasonError("UNKNOWN", `the plugin ${hello.name} is for ${hello.types.join(", ")}, not for ${source.type}`, {
@@ -58,7 +72,7 @@ export class PluginSession implements Session<PluginAddress, PluginRequest, Limi
         throw new ReasonError("UNKNOWN", `the plugin ${hello.name} says: ${problems.join("; ")}`, { condition: "configuration_invalid" });
       const openMs = timeouts.connectMs + timeouts.answerMs;
       await link.result(emptySchema, "open", { source, deadline_ms: deadlineOf(openMs) }, openMs, signal);
-      return new PluginSession(link, hello);
+      return new PluginSession(link, hello, ends);
     } catch (error) {
       void link.shutDown();
       throw error instanceof FaultError ? new ReasonError("UNKNOWN", error.message, { cause: error }) : error;
@@ -67,10 +81,19 @@ export class PluginSession implements Session<PluginAddress, PluginRequest, Limi
 
   async read({ points }: PluginRequest, { timeouts, signal }: DriverContext): Promise<readonly Reading[]> {
     const fields = { points: pointsOf(points), deadline_ms: deadlineOf(timeouts.answerMs) };
-    const { readings } = await this.#link.result(readSchema, "read", fields, timeouts.answerMs, signal);
+    const { readings } = await this.#link.result(looseReadSchema, "read", fields, timeouts.answerMs, signal);
     if (readings.length !== points.length)
       throw this.#link.refuse(`its answer to read has ${readings.length} readings for ${points.length} variables`);
-    return points.map(({ type }, at) => readingOf(readings[at] ?? { fault: "no_answer" }, type));
+    return points.map(({ type }, at) => {
+      const { data, error } = readingSchema.safeParse(readings[at]);
+      if (data) return readingOf(data, type);
+      return { quality: "bad", fault: "device_error", detail: `the plugin gives no reading of its contract: ${issuesOf(error)}` };
+    });
+  }
+
+  warnings(): readonly string[] {
+    const warning = this.#ends.warning();
+    return warning === undefined ? [] : [warning];
   }
 
   async *discover({ timeouts, signal, progress }: DriverContext): AsyncGenerator<Discovered> {

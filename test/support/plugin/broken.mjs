@@ -1,5 +1,6 @@
 // Plugins that break their contract, each in the way that its first argument names.
 
+import { spawn } from "node:child_process";
 import { appendFileSync, existsSync } from "node:fs";
 import { createInterface } from "node:readline";
 
@@ -20,12 +21,18 @@ const READS = {
   lies: () => ({ error: { reason: { type: "OUT_OF_PAPER" }, message: "no" } }),
   counts: ({ points }) => ({ result: { readings: points.slice(1).map(() => ({ value: 1 })) } }),
   values: ({ points }) => ({ result: { readings: points.map(() => ({ value: 70000, source_time: "2026-11-20T09:00:00Z" })) } }),
+  nan: ({ id }) =>
+    `{"id": ${id}, "result": {"readings": [{"value": NaN}, {"value": -Infinity}, {"value": 7}, {"fault": "stale", "detail": "NaN, he said"}]}}`,
+  "one-wrong": () => ({ result: { readings: [{ value: 7 }, { fault: "out_of_paper" }, 5, {}] } }),
+  "long-words": () => ({ error: { fault: "device_error", message: "long ".repeat(600) } }),
+  "long-detail": ({ points }) => ({ result: { readings: points.map(() => ({ fault: "stale", detail: "long ".repeat(600) })) } }),
   refuses: () => ({ error: { reason: { type: "HOST_DOWN" }, message: "the machine is off" } }),
 };
 
 /** Those that do so whether a device is open or not. */
 const READ_UNOPENED = new Set(["always-reads", "late", "lies", "prints", "other-id"]);
 let isOpen = false;
+let reads = 0;
 
 async function answer(request) {
   const { id, verb, source } = request;
@@ -49,7 +56,18 @@ async function answer(request) {
     if (way === "other-id") return say({ id: id + 7, result: { readings: [] } });
     if (way === "prints") say("debug: reading");
     if (way === "bytes") return process.stdout.write(Buffer.from([0xff, 0xfe, 0x0a]));
+    if (way === "fourth" && ++reads === 4) {
+      console.error("Traceback: the fourth read");
+      process.exit(3);
+    }
+    if (way === "children") {
+      const child = spawn("/bin/sleep", ["600"], { stdio: "ignore" });
+      child.unref();
+      appendFileSync(`${file}.children`, `${child.pid}\n`);
+      if (++reads === 2) process.exit(3);
+    }
     const own = READS[way]?.(request);
+    if (typeof own === "string") return say(own);
     return say({
       id,
       ...(own ?? {
