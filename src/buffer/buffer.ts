@@ -47,6 +47,7 @@ export interface Place {
   readonly position: Position;
   /** The id that the next batch gets. Every batch below it is committed, or will never be. */
   readonly nextId: number;
+  readonly account: Account;
 }
 
 /** A sink as the buffer knows it: what "pending" is counted in. */
@@ -90,6 +91,13 @@ export interface SinkLedger {
   /** Epoch ms: the sink was removed, and what is pending waits for it until then. Absent: it is in use, or nothing waits. */
   readonly keptUntil?: number;
 }
+
+/** What became of the values that were accepted for one sink. */
+export type Account = Pick<SinkLedger, "accepted" | "delivered" | "dropped">;
+
+/** In values. */
+export const pendingOf = ({ accepted, delivered, dropped }: Account): number =>
+  DROP_REASONS.reduce((rest, reason) => rest - (dropped[reason] ?? 0), accepted - delivered);
 
 /** The account as a whole. Counts go on over restarts; a file that was lost begins a new epoch, with `lost`. */
 export interface Ledger {

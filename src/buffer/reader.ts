@@ -1,6 +1,6 @@
 import Database from "better-sqlite3";
 import type { Layout } from "../model/layout.ts";
-import type { BufferReader, Place, Position, Start, StoredBatch } from "./buffer.ts";
+import type { Account, BufferReader, Place, Position, Start, StoredBatch } from "./buffer.ts";
 import { layoutRows } from "./layout-rows.ts";
 import { lossReader } from "./losses.ts";
 import { type BatchRow, isIntact } from "./schema.ts";
@@ -11,6 +11,21 @@ export interface BufferFileReader extends BufferReader {
   /** Id of the file's life: ids of two epochs have nothing in common. */
   epoch(): string;
 }
+
+interface SinkRow {
+  readonly older: string;
+  readonly live: number;
+  readonly next_id: number;
+  readonly accepted: number;
+  readonly delivered: number;
+  readonly dropped: string;
+}
+
+const placeOf = ({ older, live, next_id, accepted, delivered, dropped }: SinkRow): Place => ({
+  position: { older: JSON.parse(older) as Position["older"], live },
+  nextId: next_id,
+  account: { accepted, delivered, dropped: JSON.parse(dropped) as Account["dropped"] },
+});
 
 /** What a row takes of the memory beyond its payload: a read of many small ones is bounded too. */
 const ROW_BYTES = 200;
@@ -29,8 +44,8 @@ export function openReader(file: string): BufferFileReader {
   db.pragma("cache_size = -512");
   const meta = db.prepare<[], { epoch: string }>("SELECT epoch FROM meta");
   // One statement is one moment: next_id runs ahead of the commits as soon as the last sink is not active any more.
-  const sink = db.prepare<[string], { older: string; live: number; next_id: number }>(
-    "SELECT older, live, next_id FROM sink, meta WHERE sink.id = ? AND active = 1",
+  const sink = db.prepare<[string], SinkRow>(
+    "SELECT older, live, next_id, accepted, delivered, dropped FROM sink, meta WHERE sink.id = ? AND active = 1",
   );
   const layouts = layoutRows(db);
   const batches = db.prepare<[number, number], BatchRow>(
@@ -43,7 +58,7 @@ export function openReader(file: string): BufferFileReader {
   const losses = lossReader(db);
   const place = (id: string): Place | undefined => {
     const row = sink.get(id);
-    return row && { position: { older: JSON.parse(row.older) as Position["older"], live: row.live }, nextId: row.next_id };
+    return row && placeOf(row);
   };
   return {
     file,

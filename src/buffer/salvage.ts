@@ -1,6 +1,7 @@
 import { closeSync, existsSync, fsyncSync, openSync, renameSync, rmSync } from "node:fs";
 import Database from "better-sqlite3";
 import { AccountCopy, keptRows } from "./account.ts";
+import { pendingOf } from "./buffer.ts";
 import { fileBytes, load } from "./file-state.ts";
 import { layoutRows, packedLayout } from "./layout-rows.ts";
 import { scanLeaves } from "./leaf-scan.ts";
@@ -10,7 +11,7 @@ import { type IdRange, union } from "./position.ts";
 import { hasRoom } from "./reserve.ts";
 import { type BatchRow, isIntact, SCHEMA, SCHEMA_VERSION } from "./schema.ts";
 import { withNotedSchema } from "./schema-page.ts";
-import { pendingRanges, pendingValues, type SinkState } from "./sink-state.ts";
+import { pendingRanges, type SinkState } from "./sink-state.ts";
 import type { StampRange } from "./stamps.ts";
 import { Tables } from "./tables.ts";
 
@@ -271,7 +272,7 @@ function settle(db: Database.Database, sink: SinkState, holes: readonly IdRange[
   const { nextId } = options;
   const tables = new Tables(db);
   const held = tables.countValues(sink, pendingRanges(sink, nextId));
-  const lost = pendingValues(sink) - held;
+  const lost = pendingOf(sink) - held;
   if (lost === 0) return 0;
   const dropped = lost > 0 ? { ...sink.dropped, damaged: (sink.dropped.damaged ?? 0) + lost } : sink.dropped;
   // More than was known to be pending: it is accepted now.

@@ -1,4 +1,12 @@
-import { type Acknowledgement, type BufferSink, DROP_REASONS, type DropReason, type Position, type SinkLedger } from "./buffer.ts";
+import {
+  type Acknowledgement,
+  type BufferSink,
+  DROP_REASONS,
+  type DropReason,
+  type Position,
+  pendingOf,
+  type SinkLedger,
+} from "./buffer.ts";
 import { type IdRange, joinClosest, MAX_OLDER_RANGES, rangesOf, startAtLiveEdge, subtract, union, without } from "./position.ts";
 
 /** Removed sinks whose counts are kept, and such whose values are. */
@@ -30,12 +38,7 @@ export interface AfterDrop {
 
 export function ledgerOf(state: SinkState): SinkLedger {
   const { id: sink, accepted, delivered, dropped, deliveredUnstored } = state;
-  return { sink, accepted, delivered, pending: pendingValues(state), dropped, deliveredUnstored };
-}
-
-/** In values. */
-export function pendingValues({ accepted, delivered, dropped }: SinkState): number {
-  return DROP_REASONS.reduce((rest, reason) => rest - (dropped[reason] ?? 0), accepted - delivered);
+  return { sink, accepted, delivered, pending: pendingOf(state), dropped, deliveredUnstored };
 }
 
 /** Values of one batch that count for this sink. */
@@ -123,7 +126,7 @@ export function droppedIn(state: SinkState, range: IdRange, nextId: number, reas
 
 /** The sink after it left the configuration, and nothing waits for it any more. */
 export function givenUp(state: SinkState, nextId: number): SinkState {
-  const values = pendingValues(state);
+  const values = pendingOf(state);
   return {
     ...state,
     active: false,
@@ -135,13 +138,13 @@ export function givenUp(state: SinkState, nextId: number): SinkState {
 
 /** The sink after it left the configuration at `at` (epoch ms); what it had pending waits for it. */
 function setAside(state: SinkState, nextId: number, at: number): SinkState {
-  if (pendingValues(state) === 0) return givenUp(state, nextId);
+  if (pendingOf(state) === 0) return givenUp(state, nextId);
   return { ...state, active: false, removed: { forMs: 0, at }, position: { older: pendingRanges(state, nextId), live: nextId } };
 }
 
 /** A removed sink's values have waited for long enough, or none is left. */
 export const isOver = (state: SinkState, keepMs: number): boolean =>
-  state.removed !== null && (state.removed.forMs >= keepMs || pendingValues(state) === 0);
+  state.removed !== null && (state.removed.forMs >= keepMs || pendingOf(state) === 0);
 
 /** Those for which nothing waits any more are given up. */
 export function withoutThoseOver(before: SinksState, keepMs: number): SinksState {

@@ -1,4 +1,4 @@
-import type { Loss, Start, StoredBatch } from "../buffer/buffer.ts";
+import type { Loss, Place, Start, StoredBatch } from "../buffer/buffer.ts";
 import { type BufferFileReader, openReader } from "../buffer/reader.ts";
 import { createRecentLayouts } from "../buffer/recent-layouts.ts";
 import type { Log } from "../model/context.ts";
@@ -59,6 +59,17 @@ export class BufferView {
     } catch (error) {
       this.#options.log.warn({ err: error }, "the buffer cannot be read; it is opened again");
       this.#reopenLater();
+    }
+  }
+
+  /** Where a sink stands; undefined: the file does not have it, is closed, or cannot be read. */
+  place(sink: string): Place | undefined {
+    try {
+      return this.#reader?.place(sink);
+    } catch (error) {
+      this.#options.log.debug({ err: error }, "the buffer's account cannot be read");
+      this.#options.unreadable();
+      return undefined;
     }
   }
 

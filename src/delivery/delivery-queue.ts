@@ -96,7 +96,7 @@ export class DeliveryQueue {
   }
 
   /** Starts from the sink's place in the file. Rows from its next id on come as they are committed, or `advance` names them. */
-  attach({ position, nextId }: Place): void {
+  attach({ position, nextId }: Pick<Place, "position" | "nextId">): void {
     this.#clear();
     this.#older = this.#options.keepsAll ? union([...position.older, { from: position.live, to: nextId }]) : [];
     this.#edge = nextId;

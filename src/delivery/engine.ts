@@ -42,6 +42,8 @@ const LIMITS: PumpLimits = {
   openTimeoutMs: 60_000,
   drainTimeoutMs: 2000,
 };
+/** How often it is looked whether each sink gets what waits for it. */
+const LOOK_MS = 1000;
 /** Changes of reports within this time make one message. */
 const REPORT_MS = 50;
 
@@ -79,6 +81,7 @@ export class DeliveryEngine {
   /** Distinguishes lives of the delivery in the batch ids of unstored rows. */
   readonly #life = randomUUID();
   #reportTimer: NodeJS.Timeout | undefined;
+  readonly #lookTimer: NodeJS.Timeout;
   #isEnding = false;
   #ending: Promise<void> | undefined;
 
@@ -98,6 +101,7 @@ export class DeliveryEngine {
       opened: (file) => this.#onOpened(file),
       unreadable: () => this.#store.post({ type: "unreadable" }),
     });
+    this.#lookTimer = setInterval(() => this.#look(), LOOK_MS);
   }
 
   receive(message: Exclude<ToDelivery, { type: "shutdown" }>): void {
@@ -136,6 +140,7 @@ export class DeliveryEngine {
 
   async #end(): Promise<void> {
     this.#isEnding = true;
+    clearInterval(this.#lookTimer);
     this.#buffer.stopReopening();
     await Promise.all([...this.#slots.keys()].map((uuid) => this.#inTurn(uuid, async () => this.#slots.get(uuid)?.pump?.stop(false))));
     this.#store.acknowledgeNow();
@@ -250,6 +255,15 @@ export class DeliveryEngine {
 
   #attachAll(file: BufferFileReader): void {
     for (const [uuid, { pump }] of this.#slots) if (pump) this.#attach(uuid, pump, file);
+  }
+
+  /** By the buffer's account, which is not this thread's. */
+  #look(): void {
+    const nowMs = performance.now();
+    for (const [uuid, { pump }] of this.#slots) {
+      const place = pump?.keepsAll ? this.#buffer.place(uuid) : undefined;
+      if (pump && place && pump.look(place.account, nowMs)) pump.attach(place);
+    }
   }
 
   #onOpened(file: BufferFileReader): void {

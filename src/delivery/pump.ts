@@ -1,4 +1,4 @@
-import type { Loss, LossAcknowledgement, Place, StoredBatch } from "../buffer/buffer.ts";
+import { type Account, type Loss, type LossAcknowledgement, type Place, pendingOf, type StoredBatch } from "../buffer/buffer.ts";
 import type { Context, Log } from "../model/context.ts";
 import { messageOf, toReasonError } from "../model/failure.ts";
 import type { Layout } from "../model/layout.ts";
@@ -16,6 +16,7 @@ import type { Opening } from "./opening.ts";
 import type { PreparedSink } from "./prepare-sink.ts";
 import { Reopening } from "./reopening.ts";
 import { SinkState } from "./sink-state.ts";
+import { Watchdog } from "./watchdog.ts";
 import { Writer } from "./writer.ts";
 import { writtenBytesOf } from "./written-size.ts";
 
@@ -84,6 +85,7 @@ export class SinkPump {
   readonly #keptBack: KeptBack;
   /** Sources that were kept back when that was looked at last. */
   #keptBackSize = 0;
+  readonly #watchdog: Watchdog;
   readonly #stopping = new AbortController();
   readonly #running: Promise<void>;
   /** Resolves when the pump has stopped. */
@@ -115,6 +117,7 @@ export class SinkPump {
       this.#log,
     );
     this.#state = new SinkState({ endpoint, sinkType: spec.type }, this.#log, () => port.changed());
+    this.#watchdog = new Watchdog(prepared.publishIntervalMs);
     this.#writer = new Writer({
       queue: this.#queue,
       takesExploration: kind.takesExploration,
@@ -155,6 +158,22 @@ export class SinkPump {
     this.#writer.forget();
     this.#queue.attach(place);
     this.#writer.wake();
+  }
+
+  /**
+   * Looks whether what waits for the sink is delivered. True: it is to be attached again. `account`: of this moment. To be called about once a
+   * second.
+   */
+  look(account: Account, nowMs: number): boolean {
+    const { accepted, delivered, dropped } = account;
+    const settled = delivered + (dropped.refused ?? 0) + (dropped.damaged ?? 0);
+    const isIdle = this.#state.isWell() && this.#writer.isIdle() && !this.#writer.holdsBack();
+    const isStalled = this.#watchdog.look(nowMs, { accepted, settled, pending: pendingOf(account), isIdle });
+    const { isFailing, patienceMs } = this.#watchdog;
+    const what = `nothing was delivered for ${Math.round(patienceMs / 1000)} s, although the sink is connected and values wait`;
+    if (isStalled && !isFailing) this.#log.warn({ pending: pendingOf(account) }, `${what}: it is attached to the buffer again`);
+    this.#state.stalled(isFailing ? `${what}, and that again within ten minutes` : undefined);
+    return isStalled;
   }
 
   /** The file is closed, or another one: forgets its rows. */

@@ -17,6 +17,7 @@ const CONNECTED = "the sink is connected";
 const UNREACHABLE = "the sink cannot be reached; values wait in the buffer";
 const REFUSED = "the sink refuses values; they are dropped and counted";
 const KEPT = "the sink fails on some values; they are kept and tried again in messages of their own";
+const STALLED = "the sink is connected and gets nothing; values wait in the buffer";
 
 type SinkError = NonNullable<SinkReport["error"]>;
 
@@ -47,6 +48,8 @@ export class SinkState {
   #kept: string | undefined;
   /** One log line for all that is kept at a time. */
   #isKeptLogged = false;
+  /** Why the delivery itself fails. */
+  #stalled: string | undefined;
   #wasIsolating = false;
   /** What has been logged since the sink was last open: another system call, or a cause that comes back, makes no other line. */
   readonly #loggedLosses = new Set<string>();
@@ -140,6 +143,18 @@ export class SinkState {
     this.#refresh();
   }
 
+  /** Why the delivery itself fails on an open sink; undefined: it does not. May be called often. */
+  stalled(detail: string | undefined): void {
+    if (detail === this.#stalled) return;
+    this.#stalled = detail;
+    this.#refresh();
+  }
+
+  /** It is open, and nothing is wrong with it but the delivery itself. */
+  isWell(): boolean {
+    return this.#isOpen && (this.#state === "OK" || this.#error?.condition === "delivery_stalled");
+  }
+
   stopped(): void {
     this.#nextRetryAt = null;
     this.#isOpen = false;
@@ -151,7 +166,7 @@ export class SinkState {
     return { state: this.#state, since: this.#since, error: this.#error ?? null, next_retry_at: this.#nextRetryAt };
   }
 
-  /** Decides what the report shows while the sink is open: a drop before a refusal before kept values. */
+  /** Decides what the report shows while the sink is open: a drop before a refusal before kept values before a delivery that fails. */
   #refresh(): void {
     this.#forgetLater();
     if (!this.#isOpen) return;
@@ -164,6 +179,8 @@ export class SinkState {
     } else if (this.#kept !== undefined) {
       this.#fail(refusedError(this.#kept), this.#isKeptLogged ? "debug" : "warn", KEPT);
       this.#isKeptLogged = true;
+    } else if (this.#stalled !== undefined) {
+      this.#fail({ reason: { type: "UNKNOWN" }, condition: "delivery_stalled", detail: this.#stalled }, "error", STALLED);
     } else if (this.#enter("OK")) this.#log.info({ since: this.#since }, CONNECTED);
   }
 

@@ -88,6 +88,11 @@ export class Writer {
     return this.#underWay === 0;
   }
 
+  /** What waits does so on purpose: it is held, or tried in messages of its own. */
+  holdsBack(): boolean {
+    return this.#isGivenUp || this.#suspects.size > 0 || this.#isolation.keeping() !== undefined;
+  }
+
   /** Values pass over this opening, while suspects are being isolated. */
   isIsolating(): boolean {
     return this.#suspects.size > 0 && this.#suspects.passes > this.#passesBefore;

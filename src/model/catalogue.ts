@@ -243,6 +243,11 @@ const CONDITIONS: { readonly [C in Condition]: (at: Location) => Explanation } =
     cause: `This machine is overloaded or wrongly set up; the ${what} is not at fault.`,
     nextStep: "Free what the system's own message in the detail names, or give the collector more of it.",
   }),
+  delivery_stalled: ({ device }) => ({
+    sentence: `The collector does not deliver what waits for ${device}, although it is connected.`,
+    cause: "The collector has a fault: twice within ten minutes it had to begin again with what waits. The values stay in the buffer.",
+    nextStep: "Type `journalctl -u collector -n 200`, keep what it prints, and report it. If values go on waiting, restart the service.",
+  }),
   internal_error: ({ what }) => ({
     sentence: "The collector itself failed.",
     cause: `The collector has a fault; the ${what} probably has none.`,

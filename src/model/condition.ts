@@ -15,6 +15,7 @@ export const CONDITIONS = [
   /** a controller that can be reached has no CPU at the configured rack and slot */ "module_not_found",
   /** bytes that do not follow the protocol */ "protocol_violation",
   /** the collector's own host refuses: out of file handles, ports, memory, rights */ "collector_host_trouble",
+  /** a sink is connected, values wait for it, and none is delivered */ "delivery_stalled",
   /** our own failure */ "internal_error",
 ] as const;
 

@@ -20,6 +20,8 @@ export class Wire {
 /** One end, as the end of a MessageChannel: what was posted before it was closed still arrives. Messages are not copied. */
 export class WireEnd {
   peer: WireEnd | undefined;
+  /** True: this message never arrives here. */
+  loses: (message: unknown) => boolean = () => false;
   readonly #inbox: unknown[] = [];
   readonly #listeners = { message: [] as ((message: unknown) => void)[], close: [] as ((message: unknown) => void)[] };
   #isClosed = false;
@@ -43,7 +45,7 @@ export class WireEnd {
   }
 
   put(message: unknown): void {
-    if (!this.#isClosed && !this.#isCut) this.#inbox.push(message);
+    if (!this.#isClosed && !this.#isCut && !this.loses(message)) this.#inbox.push(message);
   }
 
   on(event: "message" | "close", listener: (message: unknown) => void): void {
