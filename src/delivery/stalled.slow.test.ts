@@ -81,7 +81,7 @@ test("the second time within ten minutes is an ERROR with a sentence of its own,
   await read(one, 24);
   expect(warnings(one)).toHaveLength(2);
   deafen(false);
-  await one.pass(620_000);
+  await vi.advanceTimersByTimeAsync(620_000);
   await read(one, 2);
   expect(one.missing()).toEqual([]);
   expect(one.report(UUID)).toMatchObject({ state: "OK", error: null });
