@@ -204,12 +204,21 @@ function check<T>(schema: z.ZodType<T>, value: unknown, where: string): { readon
 /** A bare number of 1000 or more is usually meant in the other unit: said once, in words. */
 const SUSPICIOUS_INTERVAL = 1000;
 
+/** `readout_interval` where none is given, as that of a new data source (DESIGN, 6). */
+const DEFAULT_INTERVAL_MS = 10_000;
+
+/** `value` null: none is given. */
 function intervalOf(
-  value: number,
+  value: number | null,
   unit: "seconds" | "milliseconds",
   localMs: number | undefined,
 ): { readonly ms: number; readonly warnings: readonly string[] } | { readonly problem: Problem } {
   if (localMs !== undefined) return { ms: localMs, warnings: [] };
+  if (value === null)
+    return {
+      ms: DEFAULT_INTERVAL_MS,
+      warnings: [`readout_interval is not given: ${formatDuration(DEFAULT_INTERVAL_MS)} are used; set it in the configuration API`],
+    };
   if (value <= 0) return problem("interval_invalid", `readout_interval is ${value}; it must be a whole number of ${unit} above zero`);
   const ms = unit === "seconds" ? value * 1000 : value;
   const said = unit === "seconds" && value >= SUSPICIOUS_INTERVAL;

@@ -258,11 +258,11 @@ test.each(PARTS)("an API that never has %s is asked for its lists hourly, and fo
 });
 
 const OTHER = "9d9f0d7e-1111-4111-8111-111111111111";
-const nameless = (records: readonly object[]) => records.map((record) => ({ ...record, name: 7 }));
+const unusable = (records: readonly object[]) => records.map((record) => ({ ...record, name: 7, collector: 7 }));
 const WARNED: readonly (readonly [string, string, (api: Api) => unknown])[] = [
-  ["records that do not validate", "/v2/data-sources", ({ sources }) => page(nameless(sources))],
-  ["records that do not validate", "/v2/data-sinks", ({ sinks }) => page(nameless(sinks))],
-  ["records that do not validate", "/ext/v1/variables", ({ variables }) => page(nameless(variables))],
+  ["records that do not validate", "/v2/data-sources", ({ sources }) => page(unusable(sources))],
+  ["records that do not validate", "/v2/data-sinks", ({ sinks }) => page(unusable(sinks))],
+  ["records that do not validate", "/ext/v1/variables", ({ variables }) => page(unusable(variables))],
   ["secrets that do not validate", "/ext/v1/secrets", () => ({ secrets: { [sink(1).uuid]: { password: 5 } } })],
   ["an older record before each", "/v2/data-sources", ({ sources }) => page([{ ...source(1), name: "old" }, ...sources])],
   ["another collector's records", "/v2/data-sources", ({ sources }) => page(sources.map((one) => ({ ...one, collector: OTHER })))],
@@ -286,12 +286,12 @@ test.each(WARNED)("%s of %s, once when the revision changes: the next poll takes
 
 test("a record that is never usable has the lists read hourly, and each new revision at once", async () => {
   const { api, pull, running, asked } = await extendedApi();
-  api.sources = [source(1), { ...source(2), name: 7 }];
+  api.sources = [source(1), { ...source(2), collector: 7 }];
   for (; api.nowMs < 5 * HOUR_MS; api.nowMs += MINUTE_MS) await pull();
   expect(asked("/v2/data-sources")).toBeLessThanOrEqual(12);
   expect([asked("/ext/v1/revision"), asked("/ext/v1")]).toEqual([300, 1]);
   change(api);
-  api.sources = [source(1), { ...source(2), name: 8 }];
+  api.sources = [source(1), { ...source(2), collector: 8 }];
   await pull();
   expect(running()).toEqual({ ...CHANGED, sources: ["source 1"] });
   api.sources = [source(1), source(2)];

@@ -321,12 +321,10 @@ test("records of another collector are dropped, a bad one keeps its last good fo
   const first = await pulled(client);
   expect(first.configuration.sources.map((one) => one.name)).toEqual(["source 1", "source 2"]);
   expect(first.warnings).toEqual(["1 data source of another collector in the API's answer: left out"]);
-  answer = [source(1, { readout_interval: "fast", name: "new" }), source(2, { name: "new", details: { type: "unheard_of" }, extra: 1 })];
+  answer = [source(1, { collector: "canary", name: "new" }), source(2, { name: "new", details: { type: "unheard_of" }, extra: 1 })];
   const second = await pulled(client, first.configuration);
   expect(second.configuration.sources).toMatchObject([{ name: "source 1" }, { name: "new", details: { type: "unheard_of" } }]);
-  expect(second.warnings).toEqual([
-    expect.stringMatching(/^data source 00000001-.*: readout_interval: .*; its last good configuration stays$/),
-  ]);
+  expect(second.warnings).toEqual([expect.stringMatching(/^data source 00000001-.*: collector: .*; its last good configuration stays$/)]);
 });
 
 test("data sinks that are not offered, or fail, stay as they were; the sources are taken", async () => {

@@ -4,6 +4,7 @@ import type { Log } from "../model/context.ts";
 import { formatDuration } from "../model/duration.ts";
 import { errorCode } from "../model/failure.ts";
 import type { ReadoutStatusReport } from "../model/resources.ts";
+import { type LeftOut, NOTHING_LEFT_OUT } from "../model/service-status.ts";
 import { type Send, unfinishedList, wrongShape } from "./configuration-list.ts";
 import { ConfigurationLists, NONE } from "./configuration-lists.ts";
 import type { Desired, Secrets } from "./desired.ts";
@@ -61,6 +62,8 @@ export type PullResult =
       readonly configuration: Desired;
       /** Records that were kept out, parts that are older ones. */
       readonly warnings: readonly string[];
+      /** Absent: none. */
+      readonly leftOut?: LeftOut;
     }
   /** Content and warnings are those of `previous`. */
   | { readonly type: "unchanged" }
@@ -123,6 +126,7 @@ const isSameContent = (before: Desired, now: Omit<Desired, "fetchedAt">): boolea
 /** What a pull puts together, part by part. */
 interface PulledParts extends Pick<Desired, "sources" | "sinks" | "variables" | "secrets" | "areSecretsAwaited" | "revision"> {
   readonly warnings: readonly string[];
+  readonly leftOut: LeftOut;
   /** A part is older than the rest. */
   readonly isOutdated: boolean;
 }
@@ -149,7 +153,7 @@ export class ApiClient {
   /** The last pull succeeded: the API itself answers, and what it denies it does not have. */
   #isAnswering = false;
   /** What the last pull gave. */
-  #pulled: { readonly configuration: Desired; readonly warnings: readonly string[] } | undefined;
+  #pulled: { readonly configuration: Desired; readonly warnings: readonly string[]; readonly leftOut: LeftOut } | undefined;
 
   constructor(options: ApiClientOptions) {
     this.#collector = options.collector.toLowerCase();
@@ -340,6 +344,7 @@ export class ApiClient {
       secrets: previous?.secrets ?? {},
       revision,
       warnings: sources.warnings,
+      leftOut: { ...NOTHING_LEFT_OUT, data_sources: sources.leftOut },
       isOutdated: isDoubtful(sources),
     };
   }
@@ -348,7 +353,8 @@ export class ApiClient {
     const sinks = await this.#lists.sinks.read(send, parts.sinks);
     if (!("type" in sinks)) {
       this.#offers.offered("data_sinks");
-      return { ...withPart(parts, sinks), sinks: sinks.records };
+      const leftOut = { ...parts.leftOut, data_sinks: sinks.leftOut };
+      return { ...withPart(parts, sinks), sinks: sinks.records, leftOut };
     }
     if (this.#takesNotOffered("data_sinks", sinks)) return parts;
     return previous && ANSWERED.has(sinks.kind) ? outdated(parts, `${sinks.message}; the last good data sinks stay`) : sinks;
@@ -359,7 +365,8 @@ export class ApiClient {
     const variables = await this.#lists.variables.read(send, parts.variables ?? NONE);
     if (!("type" in variables)) {
       this.#offers.offered("variables");
-      return { ...withPart(parts, variables), variables: variables.records };
+      const leftOut = { ...parts.leftOut, variables: variables.leftOut };
+      return { ...withPart(parts, variables), variables: variables.records, leftOut };
     }
     if (this.#takesNotOffered("variables", variables)) return parts;
     const stays = parts.variables !== null && ANSWERED.has(variables.kind);
@@ -392,7 +399,7 @@ export class ApiClient {
     return { type: "fetched", ...accepted };
   }
 
-  #finish(previous: Desired | null, { warnings, isOutdated, ...parts }: PulledParts): PullResult {
+  #finish(previous: Desired | null, { warnings, leftOut, isOutdated, ...parts }: PulledParts): PullResult {
     this.#isRevisionOpen = false;
     // A part that is older is asked for again with the next poll, which a known revision would spare; and so are the extensions.
     if (isOutdated) this.#isProbeDue = true;
@@ -401,7 +408,7 @@ export class ApiClient {
     const last = this.#pulled;
     if (previous && previous === last?.configuration && isSameContent(previous, content) && isSameTexts(last.warnings, warnings))
       return { type: "unchanged" };
-    this.#pulled = { configuration: { ...content, fetchedAt: new Date().toISOString() }, warnings };
+    this.#pulled = { configuration: { ...content, fetchedAt: new Date().toISOString() }, warnings, leftOut };
     return { type: "configuration", ...this.#pulled };
   }
 

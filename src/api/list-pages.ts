@@ -2,7 +2,7 @@ import { createHash } from "node:crypto";
 import * as z from "zod";
 import type { YieldToEventLoop } from "../model/timer.ts";
 import { parsePageText } from "./page-text.ts";
-import { type Judged, judgeRecord } from "./records.ts";
+import { type Judged, judgeRecord, type RecordForm } from "./records.ts";
 
 /** A page of a list (API-V2, 2.7). */
 export const pageSchema = z.object({ data: z.array(z.unknown()), metadata: z.object({ next_cursor: z.string().min(1).nullable() }) });
@@ -20,9 +20,7 @@ interface KnownPage<T> extends JudgedPage<T> {
   readonly content: string | undefined;
 }
 
-export interface ListPagesOptions<T> {
-  readonly schema: z.ZodType<T>;
-  readonly owner: (record: T) => string | undefined;
+export interface ListPagesOptions<T> extends RecordForm<T> {
   /**
    * The fields of a record that are used, for lists whose records hold others that change all the time (readout_status); undefined: such a
    * list is compared as received alone.
@@ -70,10 +68,9 @@ export class ListPages<T extends { readonly uuid: string }> {
   }
 
   async #judge(data: readonly unknown[], yieldToEventLoop: YieldToEventLoop): Promise<readonly Judged<T>[]> {
-    const { schema, owner } = this.#options;
     const records: Judged<T>[] = [];
     for (const item of data) {
-      records.push(judgeRecord(item, schema, owner));
+      records.push(judgeRecord(item, this.#options));
       this.#judged++;
       await yieldToEventLoop();
     }

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import * as z from "zod";
 import { uuidSchema } from "../model/uuid.ts";
-import { acceptRecords, acceptSecrets, judgeEach } from "./records.ts";
+import { acceptRecords, acceptSecrets, judgeRecord } from "./records.ts";
 
 const schema = z.object({ uuid: uuidSchema, collector: uuidSchema, n: z.int() });
 const [a, b, c, me, other] = [1, 2, 3, 4, 5].map((n) => `${n}0000000-0000-4000-8000-000000000000`) as [
@@ -12,7 +12,12 @@ const [a, b, c, me, other] = [1, 2, 3, 4, 5].map((n) => `${n}0000000-0000-4000-8
   string,
 ];
 const accept = (received: readonly unknown[], previous: readonly z.output<typeof schema>[] = []) =>
-  acceptRecords({ what: "data source", received: judgeEach(received, schema, (record) => record.collector), previous, collector: me });
+  acceptRecords({
+    what: "data source",
+    received: received.map((item) => judgeRecord(item, { schema, owner: (record) => record.collector })),
+    previous,
+    collector: me,
+  });
 
 test("one bad record is kept out and named, its last good one stays, the others are taken", async () => {
   const good = { uuid: b, collector: me, n: 2 };
@@ -43,11 +48,21 @@ test("records of another collector are dropped and counted; of one listed twice 
   ]);
 });
 
-test("the warnings of a list that is wrong throughout are bounded", async () => {
-  const { records, warnings } = await accept(Array.from({ length: 1000 }, () => ({})));
-  expect(records).toEqual([]);
-  expect(warnings).toHaveLength(102);
-  expect(warnings[100]).toBe("900 more data sources do not validate");
+test("many records with the same reason are one line, and the lines of different reasons are bounded", async () => {
+  const { records, warnings, leftOut } = await accept(Array.from({ length: 1000 }, () => ({})));
+  expect([records, leftOut]).toEqual([[], 1000]);
+  expect(warnings).toEqual([
+    expect.stringMatching(/^1000 data sources \(number 1 of the list, number 2 of the list, number 3 of the list, …\): uuid: /),
+    expect.stringContaining("1000 data sources of the list have no usable uuid"),
+  ]);
+  const different = await acceptRecords({
+    what: "data source",
+    received: Array.from({ length: 1000 }, (_, n) => ({ uuid: undefined, owner: undefined, why: `reason ${n}` })),
+    previous: [],
+    collector: me,
+  });
+  expect(different.warnings).toHaveLength(102);
+  expect(different.warnings[100]).toBe("900 more data sources do not validate");
 });
 
 test("with a record that has no usable uuid nothing is removed; what moved to another collector is", async () => {

@@ -14,6 +14,8 @@ export interface AcceptedRecords<T> {
   readonly unidentified: number;
   /** Records that stay although nothing names them: the next pull decides. */
   readonly waiting: number;
+  /** Records of this collector, or without a usable uuid, that cannot be used and that nothing stands in for. */
+  readonly leftOut: number;
   /** Records arrived, and none of them has a usable uuid: this is not a list of records. */
   readonly isUnusable: boolean;
 }
@@ -22,7 +24,13 @@ const MAX_WARNINGS = 100;
 
 /** A record of a list, judged by itself. `uuid` and `owner` are undefined where the record does not say, or not in a usable way. */
 export type Judged<T> =
-  | { readonly uuid: string; readonly owner: string | undefined; readonly record: T }
+  | {
+      readonly uuid: string;
+      readonly owner: string | undefined;
+      readonly record: T;
+      /** Fields that are missing or not usable: those of the last good record stand in, else what the record has there now. */
+      readonly unusable?: readonly (keyof T & string)[];
+    }
   | {
       readonly uuid: string | undefined;
       readonly owner: string | undefined;
@@ -35,28 +43,28 @@ interface Listed<T> {
   /** Undefined: no record of it is used. */
   used: T | undefined;
   isValid: boolean;
+  isLeftOut: boolean;
 }
 
-/** Pure. `owner` names the collector a record belongs to; undefined where records of this kind do not say. */
-export function judgeRecord<T extends { readonly uuid: string }>(
-  item: unknown,
-  schema: z.ZodType<T>,
-  owner: (record: T) => string | undefined,
-): Judged<T> {
+/** How the records of one kind are judged. */
+export interface RecordForm<T> {
+  readonly schema: z.ZodType<T>;
+  /** The collector that a record belongs to; undefined where it does not say. */
+  readonly owner: (record: T) => string | undefined;
+  /** Fields of a record as received that are not usable although the record is; absent: none are. */
+  readonly unusable?: (item: Readonly<Record<string, unknown>>) => readonly (keyof T & string)[];
+}
+
+/** Pure. */
+export function judgeRecord<T extends { readonly uuid: string }>(item: unknown, { schema, owner, unusable }: RecordForm<T>): Judged<T> {
   const parsed = schema.safeParse(item);
-  if (parsed.success) return { uuid: parsed.data.uuid, owner: owner(parsed.data), record: parsed.data };
+  if (parsed.success) {
+    const fields = unusable?.({ ...(item as object) }) ?? [];
+    return { uuid: parsed.data.uuid, owner: owner(parsed.data), record: parsed.data, ...(fields.length > 0 && { unusable: fields }) };
+  }
   const issue = parsed.error.issues[0];
   const why = `${issue?.path.join(".") || "the record"}: ${issue?.message ?? "not valid"}`;
   return { uuid: uuidOf(item), owner: statedOwner(item), why };
-}
-
-/** Each record of a list, judged when it is asked for. */
-export function* judgeEach<T extends { readonly uuid: string }>(
-  received: Iterable<unknown>,
-  schema: z.ZodType<T>,
-  owner: (record: T) => string | undefined,
-): Generator<Judged<T>> {
-  for (const item of received) yield judgeRecord(item, schema, owner);
 }
 
 /** What came of asking again for entries that a list does not name. */
@@ -119,6 +127,7 @@ export async function acceptRecords<T extends { readonly uuid: string }>(
     ],
     unidentified,
     waiting: asked?.waiting.length ?? 0,
+    leftOut: intake.leftOut(),
     isUnusable: intake.isUnusable,
   };
 }
@@ -131,7 +140,8 @@ class Intake<T extends { readonly uuid: string }> {
   readonly #listed = new LargeMap<Listed<T>>();
   readonly #inOrder = new LargeList<Listed<T>>();
   readonly #repeated = new Map<string, number>();
-  readonly #invalid: ReturnType<typeof createBoundedWarnings>;
+  readonly #invalid: SameReasons;
+  readonly #standIns: SameReasons;
   #count = 0;
   #unidentified = 0;
   #foreign = 0;
@@ -140,7 +150,8 @@ class Intake<T extends { readonly uuid: string }> {
     this.#what = what;
     this.#collector = collector;
     this.#lastGood = lastGood;
-    this.#invalid = createBoundedWarnings((more) => `${more} more ${what}s do not validate`);
+    this.#invalid = new SameReasons(what, (more) => `${more} more ${what}s do not validate`);
+    this.#standIns = new SameReasons(what, (more) => `${more} more ${what}s lack fields`);
   }
 
   /** Records without a usable uuid. */
@@ -164,14 +175,35 @@ class Intake<T extends { readonly uuid: string }> {
     if (uuid === undefined) this.#unidentified++;
     if (one && owner !== undefined && owner !== this.#collector) this.#foreign++;
     else if (!("why" in judged)) {
-      if (one && !one.isValid) one.used = judged.record;
+      if (one && !one.isValid) one.used = this.#completed(judged);
       if (one) one.isValid = true;
     } else {
       const kept = uuid === undefined ? undefined : this.#lastGood.get(uuid);
       if (one && !one.isValid) one.used = kept;
+      if (one && !kept) one.isLeftOut = true;
       const consequence = kept ? "its last good configuration stays" : "it is left out";
-      this.#invalid.add(`${this.#what} ${uuid ?? `number ${this.#count} of the list`}: ${judged.why}; ${consequence}`);
+      this.#invalid.add(uuid ?? `number ${this.#count} of the list`, judged.why, consequence);
     }
+  }
+
+  /** Records that are not used and that nothing stands in for. */
+  leftOut(): number {
+    let count = this.#unidentified;
+    for (const { used, isLeftOut } of this.#inOrder.whole()) if (isLeftOut && used === undefined) count++;
+    return count;
+  }
+
+  /** The record, with what the last good one has where a field is not usable. */
+  #completed({ record, unusable = [] }: Extract<Judged<T>, { readonly record: T }>): T {
+    const lastGood = this.#lastGood.get(record.uuid);
+    let completed = record;
+    for (const field of unusable) {
+      const known = lastGood?.[field] ?? null;
+      if (known !== null) completed = { ...completed, [field]: known };
+      const taken = known === null ? "the default is used" : "the last good one stays";
+      this.#standIns.add(record.uuid, `${field} is missing or not usable`, taken);
+    }
+    return completed;
   }
 
   async used(yieldToEventLoop: YieldToEventLoop): Promise<readonly T[]> {
@@ -184,7 +216,7 @@ class Intake<T extends { readonly uuid: string }> {
   }
 
   warnings(): readonly string[] {
-    return [...this.#invalid.all(), ...repeatedWarnings(this.#what, this.#repeated)];
+    return [...this.#invalid.all(), ...this.#standIns.all(), ...repeatedWarnings(this.#what, this.#repeated)];
   }
 
   foreignWarnings(): readonly string[] {
@@ -198,15 +230,52 @@ class Intake<T extends { readonly uuid: string }> {
       this.#repeated.set(uuid, (this.#repeated.get(uuid) ?? 1) + 1);
       return known;
     }
-    const one: Listed<T> = { used: undefined, isValid: false };
+    const one: Listed<T> = { used: undefined, isValid: false, isLeftOut: false };
     this.#listed.set(uuid, one);
     this.#inOrder.push(one);
     return one;
   }
 }
 
+/** Records that one sentence names. */
+const MAX_NAMED = 3;
+
+/** Sentences about records, one for all with the same reason. */
+class SameReasons {
+  readonly #what: string;
+  readonly #beyond: (more: number) => string;
+  readonly #byReason = new Map<string, { readonly why: string; readonly consequence: string; readonly names: string[]; count: number }>();
+  #more = 0;
+
+  constructor(what: string, beyond: (more: number) => string) {
+    this.#what = what;
+    this.#beyond = beyond;
+  }
+
+  add(name: string, why: string, consequence: string): void {
+    const key = `${why};${consequence}`;
+    const known = this.#byReason.get(key);
+    if (!known && this.#byReason.size === MAX_WARNINGS) this.#more++;
+    else if (!known) this.#byReason.set(key, { why, consequence, names: [name], count: 1 });
+    else {
+      known.count++;
+      if (known.names.length < MAX_NAMED) known.names.push(name);
+    }
+  }
+
+  all(): readonly string[] {
+    const sentences = [...this.#byReason.values()].map(({ why, consequence, names, count }) => {
+      const [first = ""] = names;
+      const subject =
+        count === 1 ? `${this.#what} ${first}` : `${count} ${this.#what}s (${names.join(", ")}${count > MAX_NAMED ? ", …" : ""})`;
+      return `${subject}: ${why}; ${count === 1 ? consequence : `of each: ${consequence}`}`;
+    });
+    return this.#more > 0 ? [...sentences, this.#beyond(this.#more)] : sentences;
+  }
+}
+
 /** What of the secrets is used. */
-export interface AcceptedSecrets extends Omit<AcceptedRecords<never>, "records" | "waiting"> {
+export interface AcceptedSecrets extends Omit<AcceptedRecords<never>, "records" | "waiting" | "leftOut"> {
   readonly secrets: Secrets;
 }
 

@@ -1,6 +1,7 @@
 import type { ApiClient } from "../api/client.ts";
 import { heaps } from "../lib/heap.ts";
 import type { Context } from "../model/context.ts";
+import { type LeftOut, NOTHING_LEFT_OUT } from "../model/service-status.ts";
 import { type PollingOptions, type PollState, runPolling } from "./poll.ts";
 
 export interface ApiLinkOptions extends Omit<PollingOptions, "client" | "onState" | "onWarnings" | "times"> {
@@ -14,6 +15,7 @@ export class ApiLink {
   readonly #polling: Promise<void>;
   #state: PollState | undefined;
   #warnings: readonly string[] = [];
+  #leftOut: LeftOut = NOTHING_LEFT_OUT;
 
   constructor({ client, ...options }: ApiLinkOptions, { signal, log }: Context) {
     this.#client = client;
@@ -28,8 +30,9 @@ export class ApiLink {
         onState: (state) => {
           this.#state = state;
         },
-        onWarnings: (warnings) => {
+        onWarnings: (warnings, leftOut) => {
           this.#warnings = warnings;
+          this.#leftOut = leftOut;
         },
       },
       { signal: AbortSignal.any([signal, this.#end.signal]), log },
@@ -44,6 +47,11 @@ export class ApiLink {
   /** What of the configuration in force cannot be used or was replaced, and what the API does not offer. */
   get warnings(): readonly string[] {
     return [...this.#warnings, ...this.#client.notes()];
+  }
+
+  /** Records that the API lists and that cannot be used. */
+  get leftOut(): LeftOut {
+    return this.#leftOut;
   }
 
   /** Settles once nothing is under way. Never rejects. */

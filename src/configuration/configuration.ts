@@ -81,7 +81,7 @@ export class Configuration {
   }
 
   status(): ConfigStatus {
-    const { state, warnings } = this.#link;
+    const { state, warnings, leftOut } = this.#link;
     return {
       origin: this.#origin,
       api_url: withoutCredentials(apiAccess(this.#settings, this.#options.stateDir).url),
@@ -89,6 +89,7 @@ export class Configuration {
       message: state?.message ?? null,
       since: state?.since ?? null,
       warnings,
+      left_out: leftOut,
       taken_at: this.#current?.fetchedAt ?? null,
       ...(this.#embedded && { refused_keys: this.#embedded.api.refusedKeys, changed: this.#embedded.api.lastChange }),
     };

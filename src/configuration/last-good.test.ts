@@ -145,11 +145,11 @@ test("a file that is damaged as a whole is replaced by the one before it, and th
 test("a document of the older form is read record by record", async () => {
   const file = join(temporaryFolder(), "last-good.json");
   const { secrets: _, revision: __, ...stored } = three;
-  const bad = { ...named(2), readout_interval: "1" };
+  const bad = { ...named(2), collector: "1" };
   writeFileSync(file, JSON.stringify({ format: 1, configuration: { ...stored, sources: [named(1), bad, named(3)] } }));
   const loaded = await loadLastGood(file, COLLECTOR);
   expect(namesIn(loaded)).toEqual(["press 1", "press 3"]);
-  expect(warningsOf(loaded)).toContain("readout_interval");
+  expect(warningsOf(loaded)).toContain("collector");
 });
 
 test("a file that is cut or has a flipped byte anywhere never gives a record that was not saved, and never throws", async () => {

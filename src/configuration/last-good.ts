@@ -3,14 +3,14 @@ import { mkdir, open, readFile, rename, rm, stat } from "node:fs/promises";
 import { dirname } from "node:path";
 import { crc32 } from "node:zlib";
 import * as z from "zod";
+import { DATA_SINK_FORM, DATA_SOURCE_FORM, VARIABLE_FORM } from "../api/configuration-lists.ts";
 import type { Desired, StoredDesired } from "../api/desired.ts";
-import { acceptRecords, judgeEach } from "../api/records.ts";
+import { acceptRecords, type Judged, judgeRecord, type RecordForm } from "../api/records.ts";
 import { sweep, temporaryIn } from "../lib/files.ts";
 import { errorCode, messageOf } from "../model/failure.ts";
-import { dataSinkSchema, dataSourceSchema } from "../model/resources.ts";
+import type { DataSource } from "../model/resources.ts";
 import { createYielder } from "../model/timer.ts";
 import { uuidSchema } from "../model/uuid.ts";
-import { variableSchema } from "../model/variable.ts";
 
 /** A file above this is not ours; it would only cost memory. */
 const MAX_FILE_BYTES = 256 * 2 ** 20;
@@ -127,7 +127,7 @@ type Kind = (typeof KINDS)[number];
 interface Contents {
   readonly collector: string;
   readonly fetchedAt: string;
-  /** As received from a file; what cannot be read is undefined, or the uuid alone where that can. */
+  /** As received from a file; what cannot be read is Damaged. */
   readonly records: Readonly<Record<Kind, readonly unknown[]>>;
   readonly hasVariables: boolean;
 }
@@ -139,6 +139,24 @@ interface Accepted {
   readonly isUnusable: boolean;
 }
 
+/** A record whose line is not as it was written; `uuid` where that can be read. */
+class Damaged {
+  readonly uuid: string | undefined;
+  constructor(uuid: string | undefined) {
+    this.uuid = uuid;
+  }
+}
+
+function* judgeKept<T extends { readonly uuid: string }>(received: readonly unknown[], form: RecordForm<T>): Generator<Judged<T>> {
+  for (const item of received)
+    yield item instanceof Damaged
+      ? { uuid: item.uuid, owner: undefined, why: "its line is not as it was written" }
+      : judgeRecord(item, form);
+}
+
+/** What stood in for a field when the record was taken was said then. */
+const KEPT_SOURCE_FORM: RecordForm<DataSource> = { schema: DATA_SOURCE_FORM.schema, owner: DATA_SOURCE_FORM.owner };
+
 /** `previous`: where the records come from that cannot be read here. */
 async function accept({ collector, fetchedAt, records, hasVariables }: Contents, previous?: StoredDesired): Promise<Accepted> {
   const yieldToEventLoop = createYielder();
@@ -146,12 +164,11 @@ async function accept({ collector, fetchedAt, records, hasVariables }: Contents,
     what: string,
     received: readonly unknown[],
     before: readonly T[] | null | undefined,
-    schema: z.ZodType<T>,
-    owner: (record: T) => string | undefined,
-  ) => acceptRecords({ what, received: judgeEach(received, schema, owner), previous: before ?? [], collector }, yieldToEventLoop);
-  const sources = await taken("data source", records.source, previous?.sources, dataSourceSchema, (source) => source.collector);
-  const sinks = await taken("data sink", records.sink, previous?.sinks, dataSinkSchema, (sink) => sink.collector);
-  const variables = await taken("variable", records.variable, previous?.variables, variableSchema, () => undefined);
+    form: RecordForm<T>,
+  ) => acceptRecords({ what, received: judgeKept(received, form), previous: before ?? [], collector }, yieldToEventLoop);
+  const sources = await taken("data source", records.source, previous?.sources, KEPT_SOURCE_FORM);
+  const sinks = await taken("data sink", records.sink, previous?.sinks, DATA_SINK_FORM);
+  const variables = await taken("variable", records.variable, previous?.variables, VARIABLE_FORM);
   return {
     stored: {
       collector,
@@ -247,11 +264,11 @@ async function contentsOfLines(text: string): Promise<Contents | string> {
     const [start, kind, uuid] = LINE.exec(line) ?? [];
     if (start === undefined) continue;
     const into = records[kind as Kind];
-    into.push(isIntact(line) ? parseJson(line.slice(start.length)) : { uuid });
+    into.push(isIntact(line) ? parseJson(line.slice(start.length)) : new Damaged(uuid));
   }
   for (const kind of KINDS) {
     const missing = (count[kind] ?? 0) - records[kind].length;
-    if (missing > 0) records[kind].push(...new Array<undefined>(missing).fill(undefined));
+    if (missing > 0) records[kind].push(...new Array<Damaged>(missing).fill(new Damaged(undefined)));
   }
   return { collector, fetchedAt, records, hasVariables: count.variable !== null };
 }

@@ -5,6 +5,7 @@ import type { Context } from "../model/context.ts";
 import { formatDuration } from "../model/duration.ts";
 import { messageOf } from "../model/failure.ts";
 import type { ReadoutStatusReport } from "../model/resources.ts";
+import { type LeftOut, NOTHING_LEFT_OUT } from "../model/service-status.ts";
 import { createYielder, sleep } from "../model/timer.ts";
 import { loadLastGood, saveLastGood, storedContentOf } from "./last-good.ts";
 
@@ -54,7 +55,7 @@ export interface PollingOptions {
   /** After each change. */
   readonly onState: (state: PollState) => void;
   /** What of the configuration in force cannot be used or was replaced, for status: after each change of it. */
-  readonly onWarnings: (warnings: readonly string[]) => void;
+  readonly onWarnings: (warnings: readonly string[], leftOut: LeftOut) => void;
   /** All data sources as they are now; which of them are sent is decided here. */
   readonly takeReports: () => ReadoutStatusReport;
   /** Those that differ from POLL_TIMES. */
@@ -93,13 +94,13 @@ async function pollConfiguration(options: PollingOptions, times: PollTimes, ctx:
   };
 
   let warned: readonly string[] = [];
-  const warn = (warnings: readonly string[], fields: object): void => {
+  const warn = (warnings: readonly string[], fields: object, leftOut = NOTHING_LEFT_OUT): void => {
     const known = new Set(warned);
     for (const warning of warnings) if (!known.has(warning)) log.warn(fields, warning);
     if (warnings.length === warned.length && warnings.every((warning) => known.has(warning))) return;
     warned = warnings;
     try {
-      options.onWarnings(warnings);
+      options.onWarnings(warnings, leftOut);
     } catch (error) {
       log.error({ err: error }, "taking over the warnings of the configuration failed");
     }
@@ -135,7 +136,7 @@ async function pollConfiguration(options: PollingOptions, times: PollTimes, ctx:
       failures = 0;
       state.ok();
       if (result.type === "configuration") {
-        warn(result.warnings, { api: client.base });
+        warn(result.warnings, { api: client.base }, result.leftOut);
         const isSameContent = saved !== undefined && haveSameLists(current, result.configuration);
         current = result.configuration;
         apply(current, "api");

@@ -42,11 +42,54 @@ const base = {
   machine,
 } as const;
 
+/** A field that is missing, null or of another kind counts as null. */
+const orNull = <T extends z.ZodType>(schema: T) => schema.nullable().catch(null);
+
+const typeIn = (details: unknown): string | undefined =>
+  typeof details === "object" && details !== null && "type" in details && typeof details.type === "string" ? details.type : undefined;
+
+/** Details without the fields that are null: null is absent there too. */
+const withoutNulls = (details: unknown): unknown =>
+  typeof details === "object" && details !== null && !Array.isArray(details)
+    ? Object.fromEntries(Object.entries(details).filter(([, value]) => value !== null))
+    : details;
+
 /**
- * A data source as the collector takes it from the API (API-V2, 2.1). Unknown fields are dropped; `details` are left as they came,
- * absent as null, so that a bad one is this source's status and hurts no other.
+ * A data source as the collector takes it from the API (API-V2, 2.1): `uuid` is all that it needs. Unknown fields are dropped; `details`
+ * are left as they came but for fields that are null, so that a bad one is this source's status and hurts no other. Without a collector it belongs to
+ * the one that asked for it; without a name its uuid is the name.
  */
-export const dataSourceSchema = z.object({ ...base, details: anyDetails.default(null) });
+export const dataSourceSchema = z
+  .object({
+    uuid,
+    type: orNull(z.string()),
+    readout_limit: orNull(z.int()),
+    /** Null: none is given. */
+    readout_interval: orNull(z.int()),
+    name: orNull(z.string()),
+    collector: reader.nullable().default(null),
+    manufacturer: orNull(z.string()),
+    device_model: orNull(z.string()),
+    note: orNull(z.string()),
+    machine: orNull(machine),
+    details: anyDetails.default(null),
+  })
+  .transform((record) => ({
+    ...record,
+    type: record.type ?? typeIn(record.details) ?? "",
+    name: record.name ?? record.uuid,
+    details: withoutNulls(record.details),
+  }));
+
+/** Of a data source as it came, the fields that something else stands in for, said because they decide how it is read. Pure. */
+export function unusableSourceFields(item: Readonly<Record<string, unknown>>): readonly ("readout_interval" | "readout_limit" | "name")[] {
+  const { readout_interval, readout_limit, name } = item;
+  return [
+    ...(Number.isSafeInteger(readout_interval) ? [] : (["readout_interval"] as const)),
+    ...(Number.isSafeInteger(readout_limit ?? 0) ? [] : (["readout_limit"] as const)),
+    ...(typeof name === "string" ? [] : (["name"] as const)),
+  ];
+}
 
 /** A data source as the API answers it, with every field of API-V2, 2.1, and no other. */
 export const dataSourceResponseSchema = z.strictObject({
@@ -96,14 +139,20 @@ const sinkName = z
   .meta({ minLength: 1, maxLength: MAX_SINK_NAME })
   .describe(SINK_NAME);
 
-/** A data sink as the collector takes it from the API (API-V2, 2.5). As with data sources, `details` are left as they came. */
-export const dataSinkSchema = z.object({
-  uuid: sinkUuid,
-  name: z.string().nullable().default(null).describe(SINK_NAME),
-  collector: publisher,
-  type: z.string().describe("Type of the data sink"),
-  details: anyDetails.default(null),
-});
+/** A data sink as the collector takes it from the API (API-V2, 2.5), as a data source. */
+export const dataSinkSchema = z
+  .object({
+    uuid: sinkUuid,
+    name: orNull(z.string()),
+    collector: publisher.nullable().default(null),
+    type: orNull(z.string()),
+    details: anyDetails.default(null),
+  })
+  .transform((record) => ({
+    ...record,
+    type: record.type ?? typeIn(record.details) ?? "",
+    details: withoutNulls(record.details),
+  }));
 
 /** A data sink as the API answers it, with every field of API-V2, 2.5, and no other. */
 export const dataSinkResponseSchema = z.strictObject({

@@ -40,6 +40,8 @@ export interface ConfigStatus {
    * offer, with what to do instead. At most some hundred.
    */
   readonly warnings: readonly string[];
+  /** Records that the API lists and that cannot be used at all, as the warnings say; absent: a service of an earlier version. */
+  readonly left_out?: LeftOut;
   /** When the configuration at work came from the API, as it is now; null or absent: none did. */
   readonly taken_at?: string | null;
   /** The last change that somebody made through the embedded API; null: nobody has; absent: there is no embedded API. */
@@ -47,6 +49,15 @@ export interface ConfigStatus {
   /** Requests to the embedded API that came without a valid key since the start, up to a minute behind; absent: there is no embedded API. */
   readonly refused_keys?: number;
 }
+
+/** Records of the configuration that are not used, by kind. */
+export interface LeftOut {
+  readonly data_sources: number;
+  readonly data_sinks: number;
+  readonly variables: number;
+}
+
+export const NOTHING_LEFT_OUT: LeftOut = { data_sources: 0, data_sinks: 0, variables: 0 };
 
 /** A file with what a source exchanged before it failed. */
 export interface FailureCapture {

@@ -7,6 +7,7 @@ test("serves while the policy lets it, and says why it does not", async () => {
   const listen = `127.0.0.1:${await freePort()}`;
   let refusal: string | undefined = "127.0.0.1 is closed";
   let notReady: string | undefined;
+  let note: string | undefined;
   const errors: string[] = [];
   const health = new Health({
     listen,
@@ -14,6 +15,7 @@ test("serves while the policy lets it, and says why it does not", async () => {
     metrics: { contentType: "text/plain", text: async () => "figures\n" },
     isHealthy: () => true,
     notReady: () => notReady,
+    readyNote: () => note,
     log: { ...silentLog, error: (_, message) => errors.push(message) },
     onTrouble: (message) => errors.push(message),
   });
@@ -38,7 +40,8 @@ test("serves while the policy lets it, and says why it does not", async () => {
   notReady = "nothing has been stored for 12 s";
   expect(await ready()).toEqual([503, "not ready: nothing has been stored for 12 s; see collector status\n"]);
   notReady = undefined;
-  expect(await ready()).toEqual([200, "ok\n"]);
+  note = "1 data source is left out";
+  expect(await ready()).toEqual([200, "ok; 1 data source is left out\n"]);
   refusal = "127.0.0.1 is closed";
   health.look();
   health.look();

@@ -11,6 +11,8 @@ export interface HealthOptions {
   readonly isHealthy: () => boolean;
   /** Why it is not ready, for people; undefined: it is. */
   readonly notReady: () => string | undefined;
+  /** What a person should know although it is ready; undefined: nothing. */
+  readonly readyNote?: () => string | undefined;
   readonly log: Log;
   readonly onTrouble: (message: string, over?: string) => void;
 }
@@ -53,13 +55,13 @@ export class Health {
   }
 
   #start(): PagesListener {
-    const { listen, metrics, isHealthy, notReady, log, onTrouble } = this.#options;
+    const { listen, metrics, isHealthy, notReady, readyNote, log, onTrouble } = this.#options;
     const pages = {
       "/metrics": async () => ({ status: 200, contentType: metrics.contentType, body: await metrics.text() }),
       "/healthz": () => verdict(isHealthy(), "no data source that is due is being read; restart the collector if this lasts"),
       "/readyz": () => {
         const why = notReady();
-        return verdict(why === undefined, `not ready: ${why}; see collector status`);
+        return verdict(why === undefined, `not ready: ${why}; see collector status`, readyNote?.());
       },
     };
     // Closed by its own end: until then a stopping service says that it is not ready.
@@ -67,8 +69,8 @@ export class Health {
   }
 }
 
-const verdict = (ok: boolean, otherwise: string): Page => ({
+const verdict = (ok: boolean, otherwise: string, note?: string): Page => ({
   status: ok ? 200 : 503,
   contentType: "text/plain; charset=utf-8",
-  body: ok ? "ok\n" : `${otherwise}\n`,
+  body: `${ok ? ["ok", ...(note === undefined ? [] : [note])].join("; ") : otherwise}\n`,
 });

@@ -1,6 +1,7 @@
 import { monitorEventLoopDelay } from "node:perf_hooks";
 import process from "node:process";
 import { REJECT_REASONS } from "../buffer/buffer.ts";
+import { NOTHING_LEFT_OUT } from "../model/service-status.ts";
 import { type MetricSet, short } from "./metric-set.ts";
 
 const LOOP_RESOLUTION_MS = 10;
@@ -40,6 +41,14 @@ export function defineBufferMetrics(set: MetricSet): void {
   set.gauge("alarms", "Alarms of the collector itself in its status", [], (metric) => metric.set(set.now.alarms.length));
   set.gauge("configuration_ok", "Whether the last pull of the configuration succeeded", [], (metric) =>
     metric.set(set.now.config.ok ? 1 : 0),
+  );
+  set.gauge(
+    "configuration_left_out",
+    "Records that the configuration API lists and that cannot be used, by kind (data_sources, data_sinks, variables)",
+    ["kind"],
+    (metric) => {
+      for (const [kind, count] of Object.entries(set.now.config.left_out ?? NOTHING_LEFT_OUT)) metric.set({ kind }, count);
+    },
   );
   set.gauge("configuration_age_seconds", "For how long pulls of the configuration have failed; 0 while they succeed", [], (metric) => {
     const since = Date.parse(set.now.config.since ?? set.now.started_at);

@@ -36,6 +36,7 @@ import { createProgress, type Progress } from "./progress.ts";
 import type { RecentLog } from "./recent-log.ts";
 import { StatusPage } from "./status-page.ts";
 import { summaryOf } from "./summary.ts";
+import { leftOutWords, noneUsableWords } from "./words/service-words.ts";
 
 /** What carries values from the agent to the sinks, as far as the service uses it. */
 export interface ServicePipeline {
@@ -160,6 +161,7 @@ export class Service {
       metrics: this.#metrics,
       isHealthy: () => this.#progress.ok(parts.agent.reports()),
       notReady: () => this.#notReady(parts),
+      readyNote: () => leftOutWords(parts.configuration.status()),
       log,
       onTrouble: alarms.raise,
     });
@@ -272,9 +274,11 @@ export class Service {
     };
   }
 
-  #notReady({ applier, pipeline }: ServiceParts): string | undefined {
+  #notReady({ applier, agent, configuration, pipeline }: ServiceParts): string | undefined {
     if (this.#options.signal.aborted) return "the service is stopping";
     if (!applier.isReady) return "no configuration is at work yet";
+    const unusable = noneUsableWords(configuration.status());
+    if (unusable !== undefined && agent.reports().length === 0) return unusable;
     const unstoredMs = pipeline.unstoredForMs();
     if (unstoredMs < UNSTORED_MS) return undefined;
     return `nothing that was read has been stored for ${formatDuration(Math.floor(unstoredMs / 1000) * 1000)}`;

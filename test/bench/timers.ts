@@ -31,10 +31,10 @@ async function measure(title: string, sets: readonly (readonly [count: number, i
       : sourceOf(`bad-${i}`, "127.0.0.1", Number(ports[BAD[i % BAD.length] ?? ""]), 1000),
   );
   const intervals = new Map(
-    good.map(({ record: { uuid, readout_interval } }) => [
-      uuid,
-      { intervalMs: readout_interval, phase: Math.floor(stableFraction(uuid) * readout_interval) },
-    ]),
+    good.map(({ record: { uuid, readout_interval } }) => {
+      const intervalMs = readout_interval ?? 0;
+      return [uuid, { intervalMs, phase: Math.floor(stableFraction(uuid) * intervalMs) }];
+    }),
   );
   const late: number[] = [];
   let measuring = false;

@@ -17,14 +17,14 @@ async function listOf(answer: (path: string) => unknown) {
 }
 
 test("a record that cannot be used is named, the others are listed, and a flood of them is counted", async () => {
-  const bad = Array.from({ length: 25 }, (_, n) => source(n + 2, { readout_interval: "canary" }));
+  const bad = Array.from({ length: 25 }, (_, n) => source(n + 2, { collector: "canary" }));
   const { code, out, err } = await listOf(() => page([source(1), { name: 7 }, ...bad]));
   expect([code, out]).toEqual([0, expect.stringContaining("source 1")]);
   const lines = err.trimEnd().split("\n");
   expect(lines[0]).toContain(
     "/v2/data-sources: a record without a name is left out, because it does not match the API's description: uuid: ",
   );
-  expect(lines[1]).toMatch(/data-sources: source 2 is left out.*: readout_interval: /);
+  expect(lines[1]).toMatch(/data-sources: source 2 is left out.*: collector: /);
   expect([lines.length, lines.at(-1)]).toEqual([21, "collector: /v2/data-sources: 6 more records are left out"]);
   expect(err).not.toContain("canary");
 });

@@ -12,7 +12,7 @@ export const sourceEntries = (sources: readonly DataSource[], machines: Machines
     manufacturer: source.manufacturer,
     device_model: source.device_model,
     note: source.note,
-    readout_interval: source.readout_interval,
+    ...(source.readout_interval !== null && { readout_interval: source.readout_interval }),
     readout_limit: source.readout_limit,
     details: source.details,
   }));

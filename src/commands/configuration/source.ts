@@ -171,7 +171,7 @@ export function sourceList(options: ApiOptions, io: CommandIo): Promise<ExitCode
         NAME: ({ name }) => name,
         TYPE: ({ type }) => type,
         ENDPOINT: ({ details }) => endpointOf(details),
-        MACHINE: ({ machine }) => machines.find(({ uuid }) => uuid === machine)?.name ?? machine,
+        MACHINE: ({ machine }) => machines.find(({ uuid }) => uuid === machine)?.name ?? machine ?? "-",
         INTERVAL: ({ readout_interval }) => intervalWords(readout_interval, api),
         LIMIT: ({ readout_limit }) => String(readout_limit ?? "-"),
       },
@@ -207,8 +207,8 @@ function limitOf(text: string): number | null {
   throw new UsageError(`--limit ${text}: expected a number of variables, or none`);
 }
 
-const intervalWords = (interval: number, { settings }: ApiConnection): string =>
-  formatDuration(interval * (settings.readout_interval_unit === "seconds" ? 1000 : 1));
+const intervalWords = (interval: number | null, { settings }: ApiConnection): string =>
+  interval === null ? "-" : formatDuration(interval * (settings.readout_interval_unit === "seconds" ? 1000 : 1));
 
 function endpointOf(details: unknown): string {
   const found = z.object({ host: z.string(), port: z.number().optional() }).safeParse(details);

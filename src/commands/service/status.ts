@@ -10,6 +10,8 @@ import {
   bufferWords,
   clockWords,
   forWords,
+  leftOutWords,
+  noSourcesWords,
   originWords,
   reachWords,
   sinkWords,
@@ -104,6 +106,7 @@ export function renderStatus(report: ServiceStatus, nowMs: number, view: StatusV
     `collector ${version} (${collector}), running for ${forWords(started_at, nowMs)}`,
     configWords(report, nowMs),
     ...(config.ok || config.message === null ? [] : [`  ${config.message}`, `  Next step: ${API_STEP}`]),
+    ...leftOutLines(config),
     ...config.warnings.slice(0, MAX_WARNINGS_SHOWN).map((warning) => `  Note: ${warning}`),
     ...(config.warnings.length > MAX_WARNINGS_SHOWN ? [`  … ${config.warnings.length - MAX_WARNINGS_SHOWN} more notes, see --json`] : []),
     ...bufferWords(buffer).map((words) => `Buffer: ${words}`),
@@ -116,6 +119,11 @@ export function renderStatus(report: ServiceStatus, nowMs: number, view: StatusV
     ...sinks.flatMap((sink) => sinkParagraph(sink, nowMs)),
   ];
   return textOf(lines);
+}
+
+function leftOutLines(config: ServiceStatus["config"]): readonly string[] {
+  const words = leftOutWords(config);
+  return words === undefined ? [] : [`  Left out: ${words}`];
 }
 
 /** Each alarm, and after the last what to do about them. */
@@ -132,8 +140,13 @@ function configWords({ config }: ServiceStatus, nowMs: number): string {
 }
 
 /** How many are in which state, the table, and each trouble; of many sources only what is wrong with them, unless all are wished. */
-function sourcesSection({ sources, sinks }: ServiceStatus, nowMs: number, { failing = false, all = false, columns }: StatusView): string[] {
+function sourcesSection(
+  { config, sources, sinks }: ServiceStatus,
+  nowMs: number,
+  { failing = false, all = false, columns }: StatusView,
+): string[] {
   if (failing && sources.length === 0) return ["No data source fails."];
+  if (sources.length === 0) return [noSourcesWords(config)];
   const isLong = sources.length > MAX_IN_TABLE;
   const summary = isLong || failing ? [summaryLine(sources, sinks)] : [];
   if (isLong && !failing && !all) return [...summary, ...pageOfTrouble(sources, nowMs)];
@@ -148,7 +161,6 @@ function sourcesSection({ sources, sinks }: ServiceStatus, nowMs: number, { fail
 }
 
 function sourceTable(sources: readonly SourceStatus[], nowMs: number, columns: number | undefined): string[] {
-  if (sources.length === 0) return ["No data sources are configured."];
   const rows = sources.map((source) => {
     const { name, type, endpoint, status, since, interval_ms: intervalMs, counters, faults } = source;
     return [

@@ -2,7 +2,18 @@ import { formatBytes } from "../../model/bytes.ts";
 import type { SinkStatus } from "../../model/service-status.ts";
 import type { PageHead, PageSource } from "../../threads/page/messages.ts";
 import { summaryOf } from "../summary.ts";
-import { API_STEP, alarmSteps, bufferWords, changeWords, clockWords, originWords, reachWords, sinkWords } from "../words/service-words.ts";
+import {
+  API_STEP,
+  alarmSteps,
+  bufferWords,
+  changeWords,
+  clockWords,
+  leftOutWords,
+  noSourcesWords,
+  originWords,
+  reachWords,
+  sinkWords,
+} from "../words/service-words.ts";
 import { sinkStateWords } from "../words/state-words.ts";
 import { foldedNotes, sinkTrouble } from "../words/trouble.ts";
 import { ageOf, type Html, html, paragraphs, timeOf } from "./html.ts";
@@ -79,7 +90,7 @@ function sourcesSection(state: PageState, query: OverviewQuery, parts: Parts): H
 </form>
 ${
   rows.length === 0
-    ? html`<p>${sources.length === 0 ? "No data sources are configured." : "No data source fits."}</p>`
+    ? html`<p>${sources.length === 0 && state.head ? noSourcesWords(state.head.config) : "No data source fits."}</p>`
     : html`<table class="sources" role="table">
 <caption class="hidden">Data sources with their states</caption>
 <thead role="rowgroup"><tr role="row"><th scope="col" role="columnheader">Source</th><th scope="col" role="columnheader">State</th><th scope="col" role="columnheader">Since</th><th scope="col" role="columnheader">Reason</th><th scope="col" role="columnheader">Next step</th><th scope="col" role="columnheader">Value</th></tr></thead>
@@ -147,6 +158,7 @@ ${rows}</tbody>
 function configurationSection({ config, buffer }: PageHead): Html {
   const { api_url: apiUrl, since, ok, message, warnings, taken_at: takenAt, changed } = config;
   const [bufferLine = "", ...lossLines] = bufferWords(buffer);
+  const leftOut = leftOutWords(config);
   const { bytes, max_bytes: maxBytes, used_bytes: used = bytes, drop_at_bytes: dropAt = maxBytes } = buffer;
   const share = Math.min(100, Math.round((100 * used) / Math.max(1, dropAt)));
   return html`<section id="configuration" aria-labelledby="configuration-title">
@@ -158,7 +170,11 @@ ${
   html`<dt>Last change</dt><dd data-field="changed">${changed === null ? "nobody has changed it yet" : html`${timeOf(changed.at)} (${ageOf(changed.at)} ago) by ${changeWords(changed)}. <code>collector api audit</code> lists all.`}</dd>
 `
 }<dt>API</dt><dd data-field="api">${apiUrl}: ${stateBadge(ok ? "ok" : "note", reachWords(config))}${since !== null && html` for ${ageOf(since)}`}${!ok && message !== null && paragraphs([message, `Next step: ${API_STEP}`])}</dd>
-<dt>Buffer</dt><dd data-field="buffer"><meter min="0" max="100" value="${share}" aria-label="Buffer in use">${share} %</meter> <span>${bufferLine}, ${formatBytes(Math.max(0, dropAt - used))} free</span>${paragraphs(lossLines)}</dd>
+${
+  leftOut !== undefined &&
+  html`<dt>Left out</dt><dd data-field="left-out">${stateBadge("note", leftOut)}</dd>
+`
+}<dt>Buffer</dt><dd data-field="buffer"><meter min="0" max="100" value="${share}" aria-label="Buffer in use">${share} %</meter> <span>${bufferLine}, ${formatBytes(Math.max(0, dropAt - used))} free</span>${paragraphs(lossLines)}</dd>
 </dl>
 ${warnings.length > 0 && html`<div data-field="notes">${paragraphs(warnings.slice(0, MAX_NOTES_SHOWN).map((note) => `Note: ${note}`))}${warnings.length > MAX_NOTES_SHOWN && html`<p>… ${warnings.length - MAX_NOTES_SHOWN} more notes</p>`}</div>`}
 </section>`;

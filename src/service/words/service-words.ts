@@ -1,5 +1,6 @@
 import { formatBytes } from "../../model/bytes.ts";
 import { formatDuration } from "../../model/duration.ts";
+import { countOf } from "../../model/number.ts";
 import type { BufferLeft, ConfigChange, ServiceStatus, SinkStatus } from "../../model/service-status.ts";
 
 /** What the status says of the service itself, for the terminal and the page. Times are shown as they are at `nowMs`, epoch ms. */
@@ -18,6 +19,32 @@ export const originWords = ({ origin }: ServiceStatus["config"]): string =>
 /** Whether the configuration API answers; `null`: it has not been asked. Pure. */
 export const reachWords = ({ ok, since }: ServiceStatus["config"]): string =>
   since === null ? "not asked yet" : ok ? "reachable" : "not reachable";
+
+/** Records that the API lists and that are not used; undefined: there are none. Pure. */
+export function leftOutWords({ left_out: leftOut }: ServiceStatus["config"]): string | undefined {
+  if (!leftOut) return undefined;
+  const counts = (
+    [
+      [leftOut.data_sources, "data source"],
+      [leftOut.data_sinks, "data sink"],
+      [leftOut.variables, "variable"],
+    ] as const
+  ).filter(([count]) => count > 0);
+  if (counts.length === 0) return undefined;
+  return `${counts.map(([count, what]) => countOf(count, what)).join(", ")} of the configuration API cannot be used and ${counts.length === 1 && counts[0]?.[0] === 1 ? "is" : "are"} left out; the notes say why`;
+}
+
+/** Data sources that the API lists and that cannot be used; undefined: there are none. Pure. */
+export const noneUsableWords = ({ left_out: leftOut }: ServiceStatus["config"]): string | undefined =>
+  leftOut && leftOut.data_sources > 0
+    ? `${countOf(leftOut.data_sources, "data source")} of the configuration API cannot be used, and no other runs`
+    : undefined;
+
+/** What stands in the place of a list of data sources that is empty. Pure. */
+export function noSourcesWords(config: ServiceStatus["config"]): string {
+  const unusable = noneUsableWords(config);
+  return unusable === undefined ? "No data sources are configured." : `${unusable}.`;
+}
 
 /** Who made a change of the configuration, and which. Pure. */
 export function changeWords({ role, key_name: keyName, address, os_user: user, operation, name }: ConfigChange): string {
