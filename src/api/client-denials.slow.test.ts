@@ -286,12 +286,12 @@ test.each(WARNED)("%s of %s, once when the revision changes: the next poll takes
 
 test("a record that is never usable has the lists read hourly, and each new revision at once", async () => {
   const { api, pull, running, asked } = await extendedApi();
-  api.sources = [source(1), { ...source(2), collector: 7 }];
+  api.sources = [source(1), { ...source(2), collector: "7" }];
   for (; api.nowMs < 5 * HOUR_MS; api.nowMs += MINUTE_MS) await pull();
   expect(asked("/v2/data-sources")).toBeLessThanOrEqual(12);
   expect([asked("/ext/v1/revision"), asked("/ext/v1")]).toEqual([300, 1]);
   change(api);
-  api.sources = [source(1), { ...source(2), collector: 8 }];
+  api.sources = [source(1), { ...source(2), collector: "8" }];
   await pull();
   expect(running()).toEqual({ ...CHANGED, sources: ["source 1"] });
   api.sources = [source(1), source(2)];
