@@ -5,6 +5,7 @@ import type { Condition } from "../src/model/condition.ts";
 import type { Context } from "../src/model/context.ts";
 import { messageOf, toFailure, toReadFailure, toReasonError } from "../src/model/failure.ts";
 import { FaultError } from "../src/model/fault.ts";
+import type { Kept } from "../src/model/kept.ts";
 import { type Reason, ReasonError } from "../src/model/reason.ts";
 import { type Steps, sleep } from "../src/model/timer.ts";
 import { type DataType, parseDataType, type Reading } from "../src/model/value.ts";
@@ -72,6 +73,8 @@ export interface DriverContext extends Pick<Context, "signal" | "log" | "pki" | 
   readonly connected?: (host: string, address: string) => void;
   /** What outlives a session of this device. Absent: nothing does. */
   readonly device?: DeviceMemory;
+  /** What is kept of the source over restarts of the collector; given to `prepare`. Absent: nothing is. */
+  readonly kept?: Kept;
   /** Tells how far long work (preparing, discovering) has come; `total` undefined: not known. Absent: nobody looks. */
   readonly progress?: (done: number, total: number | undefined) => void;
   /** The handshake is done and the log-in begins: said by drivers that have both. Absent: nobody looks. */
@@ -158,6 +161,18 @@ export interface ConnectInput<D, S> {
   readonly secrets: Readonly<Record<string, string>>;
 }
 
+/** Addresses that a device may renumber, and a form of them that stays. All pure. */
+export interface RenumberedAddresses<A = unknown> {
+  has(address: A): boolean;
+  /** What a source with so many of them is warned of, with the command that rewrites them; `source`: as a command takes its name. */
+  warning(count: number, source: string): string;
+  /**
+   * The form that stays, by what the driver has kept of the source (`Kept.values`); undefined: the address has it already. Throws FaultError
+   * where that does not say it.
+   */
+  lasting(address: string, kept: Kept["values"]): string | undefined;
+}
+
 export interface Driver<D = unknown, S = unknown, A = unknown, R extends Request<A> = Request<A>, L extends Limits = Limits> {
   /** `details.type` of the data sources it reads. */
   readonly type: string;
@@ -215,6 +230,8 @@ export interface Driver<D = unknown, S = unknown, A = unknown, R extends Request
    * Throws FaultError("address_invalid" | "type_mismatch") whose message names the text and what would be right, and nothing else.
    */
   parseAddress(text: string, type: DataType | undefined, settings: S): { readonly address: A; readonly type: DataType };
+  /** Addresses that a device may renumber when it starts again. Absent: it has none. */
+  readonly renumbered?: RenumberedAddresses<A>;
   /**
    * Pure. Every point in exactly one request, no request above the limits (one point may exceed maxBytes on its own). What the
    * device refuses as one (a range, an item, a request) holds no point of `apart` together with points before it.

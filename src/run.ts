@@ -10,6 +10,7 @@ import { Applier, type LocalSettings } from "./configuration/applier.ts";
 import { Configuration } from "./configuration/configuration.ts";
 import { type Credentials, createCredentials, credentialsFolder, loadCredentials } from "./configuration/credentials.ts";
 import { installationUuid } from "./configuration/identity.ts";
+import { KeptOfSources } from "./configuration/kept-of-sources.ts";
 import { keepText } from "./configuration/kept-text.ts";
 import { policyFile, type StartPolicy, startPolicy } from "./configuration/policy-file.ts";
 import { Reloader } from "./configuration/reloader.ts";
@@ -53,6 +54,7 @@ interface Base extends RunOptions {
   readonly clock: Clock;
   readonly alarms: Alarms;
   readonly service: Service;
+  readonly kept: KeptOfSources;
 }
 
 /**
@@ -78,6 +80,7 @@ export async function runService(options: RunOptions): Promise<void> {
   reread = () => reloader.reread();
   await aborted(signal);
   await service.stop();
+  await base.kept.flush();
 }
 
 function baseOf(options: RunOptions): Base {
@@ -111,6 +114,7 @@ function baseOf(options: RunOptions): Base {
     clock,
     alarms,
     service,
+    kept: new KeptOfSources(stateDir, log),
   };
 }
 
@@ -134,7 +138,7 @@ const boundsOf = ({ buffer }: Pick<Settings, "buffer">): BufferBounds => ({
   keepRemovedMs: buffer.keep_removed,
 });
 
-const agentOf = ({ clock, log, inForce, service, loaded, alarms }: Base, pipeline: Pipeline, sessions: SessionHost): Agent =>
+const agentOf = ({ clock, log, inForce, service, loaded, alarms, kept }: Base, pipeline: Pipeline, sessions: SessionHost): Agent =>
   new Agent({
     drivers: remoteDrivers(DRIVERS, sessions),
     clock,
@@ -146,6 +150,7 @@ const agentOf = ({ clock, log, inForce, service, loaded, alarms }: Base, pipelin
     }),
     permit: inForce.permitSource,
     listenRefusal: inForce.listenRefusal,
+    keptOf: (uuid) => kept.of(uuid),
     logFor: (fields) => log.child(fields),
     prepare: (layout) => pipeline.prepare(layout),
     emit: (layout, readout) => {

@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { FaultError } from "../../src/model/fault.ts";
-import { parseAddress } from "./address.ts";
+import { isCounted, parseAddress, withUris } from "./address.ts";
 
 const parse = (text: string) => parseAddress(text, undefined).address;
 const refusal = (text: string): unknown => {
@@ -56,6 +56,16 @@ describe("parseAddress", () => {
       "/Objects/3:a.b",
     ],
     [
+      "/Objects/nsu=http://example.com/a&b;Plant/nsu=urn:x%3By;2:Temp/&nsu=a;b",
+      [
+        [0, "Objects"],
+        [{ uri: "http://example.com/a&b" }, "Plant"],
+        [{ uri: "urn:x;y" }, "2:Temp"],
+        [0, "nsu=a;b"],
+      ],
+      "/Objects/nsu=http://example.com/a&b;Plant/nsu=urn:x%3By;2&:Temp/&nsu=a;b",
+    ],
+    [
       "/Objects/2:a&/b&&c",
       [
         [0, "Objects"],
@@ -105,7 +115,9 @@ describe("parseAddress", () => {
   it("means the same by the canonical form, and fails with faults only", () => {
     const near = fc.oneof(
       fc.string(),
-      fc.tuple(fc.constantFrom("ns=2;s=", "nsu=urn:x;s=", "/Objects/2:", "i=", "ns=9;b="), fc.string()).map(([head, tail]) => head + tail),
+      fc
+        .tuple(fc.constantFrom("ns=2;s=", "nsu=urn:x;s=", "/Objects/2:", "/Objects/nsu=urn:x;", "/nsu=", "i=", "ns=9;b="), fc.string())
+        .map(([head, tail]) => head + tail),
     );
     fc.assert(
       fc.property(near, (text) => {
@@ -118,5 +130,29 @@ describe("parseAddress", () => {
       }),
       { numRuns: 2000 },
     );
+  });
+});
+
+describe("addresses that a server may renumber", () => {
+  const LIST = ["http://opcfoundation.org/UA/", "urn:server", "http://example.com/a;b", null];
+
+  it.each([
+    ["ns=2;s=x", "nsu=http://example.com/a%3Bb;s=x"],
+    ["ns=2;b=AAE=", "nsu=http://example.com/a%3Bb;b=AAE="],
+    ["/Objects/2:Plant/1:x/2:a&/b", "/Objects/nsu=http://example.com/a%3Bb;Plant/1:x/nsu=http://example.com/a%3Bb;a&/b"],
+  ])("are written with URIs: %s", (text, expected) => {
+    expect(isCounted(parse(text))).toBe(true);
+    expect(withUris(text, LIST)).toBe(expected);
+    expect(isCounted(parse(expected))).toBe(false);
+    expect(withUris(expected, LIST)).toBeUndefined();
+  });
+
+  it.each(["i=2258", "ns=1;s=x", "/Objects/Server", "nsu=urn:x;i=1"])("are not %s", (text) => {
+    expect(isCounted(parse(text))).toBe(false);
+    expect(withUris(text, LIST)).toBeUndefined();
+  });
+
+  it.each(["ns=3;s=x", "/Objects/9:x"])("are refused where the list does not have their namespace: %s", (text) => {
+    expect(() => withUris(text, LIST)).toThrow(FaultError);
   });
 });

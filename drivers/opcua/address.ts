@@ -7,7 +7,7 @@ export type Namespace = number | { readonly uri: string };
 
 /** One element of a browse path. */
 export interface PathElement {
-  readonly namespace: number;
+  readonly namespace: Namespace;
   readonly name: string;
 }
 
@@ -39,7 +39,7 @@ export type Identifier =
   | { readonly type: "b"; readonly value: string };
 
 const FORM =
-  "expected a node id such as ns=2;s=Plant.Temp, ns=2;i=1001 or nsu=http://example.com/plant;s=Temp, or a browse path such as /Objects/2:Plant/2:Temp";
+  "expected a node id such as ns=2;s=Plant.Temp, ns=2;i=1001 or nsu=http://example.com/plant;s=Temp, or a browse path such as /Objects/2:Plant/2:Temp or /Objects/nsu=http://example.com/plant;Temp";
 const NODE = /^(?:ns=(\d{1,5});|nsu=([^;]+);)?([isgb])=([\s\S]+)$/;
 const GUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i;
 const BASE64 = /^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$/;
@@ -50,7 +50,7 @@ const AUTO: DataType = { scalar: "auto" };
 
 /**
  * Node ids as OPC 10000-6, 5.3.1.10 writes them, with ns=, nsu= or neither (namespace 0), and browse paths from the root, whose names
- * carry their namespace index (OPC 10000-4, A.2). What is not one of these is refused, never guessed at. Pure.
+ * carry their namespace index (OPC 10000-4, A.2) or its URI. What is not one of these is refused, never guessed at. Pure.
  * Throws FaultError("address_invalid").
  */
 export function parseAddress(text: string, type: DataType | undefined): { readonly address: OpcuaAddress; readonly type: DataType } {
@@ -119,22 +119,58 @@ function pathOf(text: string, trimmed: string): OpcuaAddress {
   return {
     kind: "path",
     elements,
-    text: elements.map(({ namespace, name }) => `/${namespace === 0 ? "" : `${namespace}:`}${escaped(name)}`).join(""),
+    text: textOf(elements),
   };
 }
+
+/** The canonical form of a path. */
+const textOf = (elements: readonly PathElement[]): string =>
+  elements.map(({ namespace, name }) => `/${prefixOf(namespace)}${escaped(name)}`).join("");
+
+const prefixOf = (namespace: Namespace): string =>
+  typeof namespace !== "number" ? `nsu=${encodeUri(namespace.uri)};` : namespace === 0 ? "" : `${namespace}:`;
+
+/** Whether the server may renumber a namespace of this address when it starts: namespaces 0 and 1 never move (OPC 10000-3, 8.2.2). */
+export const isCounted = (address: OpcuaAddress): boolean =>
+  address.kind === "node"
+    ? isIndex(address.namespace)
+    : address.kind === "path" && address.elements.some(({ namespace }) => isIndex(namespace));
+
+const isIndex = (namespace: Namespace): namespace is number => typeof namespace === "number" && namespace > 1;
+
+/** The address with the URIs of its namespaces, by a list of them; undefined: it has them already. Throws FaultError. Pure. */
+export function withUris(text: string, namespaces: readonly (string | null)[]): string | undefined {
+  const { address } = parseAddress(text, undefined);
+  if (!isCounted(address) || address.kind === "resolved") return undefined;
+  const named = (namespace: Namespace): Namespace => {
+    if (!isIndex(namespace)) return namespace;
+    const uri = namespaces[namespace];
+    if (uri === undefined || uri === null || uri === "")
+      throw addressInvalid(text, `the server had no namespace ${namespace} when it was first read`);
+    return { uri };
+  };
+  if (address.kind === "path") return textOf(address.elements.map(({ namespace, name }) => ({ namespace: named(namespace), name })));
+  const { type, value } = address.id;
+  const namespace = named(address.namespace);
+  return typeof namespace === "number" ? undefined : `nsu=${encodeUri(namespace.uri)};${type}=${value}`;
+}
+
+/** The namespace that an element of a path begins with (`nsu=…;`); its slashes and `&` are the URI's. Empty: it has none. */
+const uriAt = (path: string, at: number): string => /^nsu=[^;]+;/.exec(path.slice(at))?.[0] ?? "";
 
 /** Names between slashes; `&` takes the next character as it is. Each name keeps its escapes. */
 function split(text: string, path: string): string[] {
   const names: string[] = [];
-  let name = "";
-  for (let i = 1; i < path.length; i++) {
+  let name = uriAt(path, 1);
+  for (let i = 1 + name.length; i < path.length; i++) {
     const char = path.charAt(i);
     if (char === "&") {
       if (i + 1 >= path.length) throw addressInvalid(text, "& at the end escapes nothing; write && for one &");
       name += char + path.charAt(++i);
     } else if (char === "/") {
       names.push(name);
-      name = "";
+      name = uriAt(path, i + 1);
+      i += name.length;
     } else name += char;
   }
   names.push(name);
@@ -143,14 +179,19 @@ function split(text: string, path: string): string[] {
 }
 
 function elementOf(text: string, raw: string): PathElement {
-  const match = /^(\d{1,5}):([\s\S]*)$/.exec(raw);
-  const namespace = namespaceIndex(text, match?.[1]);
-  const rest = match ? (match[2] ?? "") : raw;
+  const uri = /^nsu=([^;]+);/.exec(raw);
+  const match = uri ?? /^(\d{1,5}):/.exec(raw);
+  const namespace = uri ? { uri: decodeUri(text, uri[1] ?? "") } : namespaceIndex(text, match?.[1]);
+  const rest = raw.slice(match?.[0].length ?? 0);
   const name = rest.replaceAll(/&([\s\S])/g, "$1");
-  if (name === "") throw addressInvalid(text, `${quote(raw)} has no name behind the colon`);
+  if (name === "") throw addressInvalid(text, `${quote(raw)} has no name behind its namespace`);
   if (name.length > 512) throw addressInvalid(text, "a name in a browse path has at most 512 characters");
   return { namespace, name };
 }
 
-/** A colon is escaped where the name would else begin with a namespace. */
-const escaped = (name: string): string => name.replaceAll(/[&/]/g, "&$&").replace(/^(\d{1,5}):/, "$1&:");
+/** A colon, or the first letter of `nsu=`, is escaped where the name would else begin with a namespace. */
+const escaped = (name: string): string =>
+  name
+    .replaceAll(/[&/]/g, "&$&")
+    .replace(/^(\d{1,5}):/, "$1&:")
+    .replace(/^nsu=/, "&nsu=");

@@ -1,6 +1,7 @@
 import { DETAILS, type OpcuaDetails } from "../../src/model/details.ts";
 import { defineDriver, type Limits } from "../driver.ts";
-import { type OpcuaAddress, parseAddress, wireOf } from "./address.ts";
+import { isCounted, type OpcuaAddress, parseAddress, wireOf } from "./address.ts";
+import { lastingAddress } from "./first-namespaces.ts";
 import { type OpcuaRead, plan, planSteps } from "./plan.ts";
 import { type OpcuaSettings, settingsSchema } from "./settings.ts";
 import { warningsOf } from "./warnings.ts";
@@ -30,6 +31,12 @@ export default defineDriver<OpcuaDetails, OpcuaSettings, OpcuaAddress, OpcuaRead
   warningsOf,
   parseAddress,
   wireOf,
+  renumbered: {
+    has: isCounted,
+    warning: (count, source) =>
+      `${count} of its addresses ${count === 1 ? "names its namespace" : "name their namespaces"} by index (ns=), which a server may renumber when it starts: \`sudo collector variables nsu ${source}\` rewrites them with URIs (nsu=)`,
+    lasting: lastingAddress,
+  },
   plan,
   planSteps,
   load: () => (session ? undefined : loaded().then(() => undefined)),

@@ -3,7 +3,7 @@ import { FaultError } from "../../src/model/fault.ts";
 import { ReasonError } from "../../src/model/reason.ts";
 import type { Reading } from "../../src/model/value.ts";
 import type { Discovered, DriverContext, Endpoint, Limits, Point, Session } from "../driver.ts";
-import type { OpcuaAddress, ResolvedAddress } from "./address.ts";
+import { isCounted, type OpcuaAddress, type ResolvedAddress } from "./address.ts";
 import type { ReadAnswer } from "./answers.ts";
 import type { RawValue } from "./binary.ts";
 import type { CallContext, Channel } from "./client.ts";
@@ -11,6 +11,7 @@ import type { OpenedSession } from "./create-session.ts";
 import { discover } from "./discover.ts";
 import { epochOf } from "./epoch.ts";
 import { describeCode, protocolViolation } from "./failure.ts";
+import { firstNamespaces } from "./first-namespaces.ts";
 import { gonePath, LookUpGap } from "./gone-nodes.ts";
 import { Json } from "./json.ts";
 import { ServerMemory } from "./memory.ts";
@@ -166,6 +167,7 @@ class OpcuaSession implements Session<OpcuaAddress, OpcuaRead, Limits> {
   readonly #log: DriverContext["log"];
   readonly #warnings: string[];
   readonly #call: Channel["call"];
+  readonly #endpointUrl: string;
   readonly #namespaces: Namespaces;
   /** Of the program that runs in the server. */
   readonly #running: string;
@@ -179,24 +181,30 @@ class OpcuaSession implements Session<OpcuaAddress, OpcuaRead, Limits> {
   #usedAt = performance.now();
   #closing: Promise<void> | undefined;
 
-  constructor(opened: OpenedSession, capabilities: Capabilities, server: ServerMemory, { settings }: OpcuaInput, ctx: DriverContext) {
+  constructor(
+    opened: OpenedSession,
+    capabilities: Capabilities,
+    server: ServerMemory,
+    { settings, details }: OpcuaInput,
+    ctx: DriverContext,
+  ) {
     const { channel, call } = opened;
     this.#opened = opened;
     this.#capabilities = capabilities;
     this.#server = server;
+    this.#endpointUrl = details.endpoint_url;
     this.#log = ctx.log;
     this.#warnings = [...opened.warnings];
-    const firstNamespaces = server.facts.firstNamespaces ?? capabilities.namespaces;
-    server.learn({ firstNamespaces });
-    const namespaces = namespacesOf(firstNamespaces, capabilities.namespaces);
-    if (namespaces.warning !== undefined) this.#warn(namespaces.warning);
+    const first = server.facts.firstNamespaces ?? capabilities.namespaces;
+    server.learn({ firstNamespaces: first });
+    const namespaces = namespacesOf(first, capabilities.namespaces);
     if (Math.abs(channel.clockAheadMs) > SKEW_MS)
       this.#warn(
         `the server's clock is ${Math.round(Math.abs(channel.clockAheadMs) / 1000)} s ${channel.clockAheadMs > 0 ? "ahead of" : "behind"} the collector's: source time stamps are the server's`,
       );
     this.#call = call;
     this.#namespaces = namespaces;
-    this.#running = epochOf({ firstNamespaces, ...capabilities });
+    this.#running = epochOf({ firstNamespaces: first, ...capabilities });
     const read = async (nodes: readonly ReadValueId[], bound: CallContext) => (await readNodes(opened, nodes, bound)).values;
     server.types.hold(this.#running);
     this.#json = new Json(server.types, {
@@ -284,13 +292,22 @@ class OpcuaSession implements Session<OpcuaAddress, OpcuaRead, Limits> {
   prepare(points: readonly Point<OpcuaAddress>[], ctx: DriverContext): ReturnType<typeof resolvePoints> {
     this.#usedAt = performance.now();
     const most = this.#capabilities.maxTranslate || MAX_PATHS;
+    const namespaces = this.#namespacesFor(points, ctx);
+    if (namespaces.warning !== undefined) this.#warn(namespaces.warning);
     const options: ResolveOptions = {
       call: this.#call,
-      namespaces: this.#namespaces,
+      namespaces,
       maxPaths: Math.min(most, this.#server.facts.maxPaths ?? most),
       onTooMany: (maxPaths) => this.#server.learn({ maxPaths }),
     };
     return resolvePoints(points, options, ctx);
+  }
+
+  /** Sources that share this session may have seen the server first with other lists. */
+  #namespacesFor(points: readonly Point<OpcuaAddress>[], { kept }: DriverContext): Namespaces {
+    if (!kept || !points.some(({ address }) => isCounted(address))) return this.#namespaces;
+    const { namespaces } = this.#capabilities;
+    return namespacesOf(firstNamespaces(kept, this.#endpointUrl, namespaces), namespaces);
   }
 
   discover(ctx: DriverContext): AsyncIterable<Discovered> {

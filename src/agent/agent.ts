@@ -23,7 +23,10 @@ import { createReasonBudget, type SharedLines } from "./state-log.ts";
 import { logChange, nextState, type Problem, type SourceState, toReadoutState } from "./status.ts";
 
 export interface AgentDeps
-  extends Pick<SourceDeps, "clock" | "resolver" | "permit" | "listenRefusal" | "late" | "failed" | "alarm" | "prepare" | "emit"> {
+  extends Pick<
+    SourceDeps,
+    "clock" | "resolver" | "permit" | "listenRefusal" | "keptOf" | "late" | "failed" | "alarm" | "prepare" | "emit"
+  > {
   readonly drivers: Readonly<Record<string, DriverEntry>>;
   /** A log that carries the given fields in every line. */
   logFor(fields: Readonly<Record<string, unknown>>): Log;

@@ -1,6 +1,7 @@
 import type { DriverContext } from "../../drivers/driver.ts";
 import { type Address, deviceKey, literalAddress } from "../model/address.ts";
 import type { Context, Log } from "../model/context.ts";
+import type { Kept } from "../model/kept.ts";
 import type { Permit } from "../model/policy.ts";
 import { ReasonError } from "../model/reason.ts";
 import type { ConnectionPool, Granted, Membership } from "./connection-pool.ts";
@@ -22,6 +23,8 @@ export interface AccessDeps {
   readonly permit?: Permit;
   /** Why `address:port` may not be listened on; absent: it may. */
   readonly listenRefusal?: Context["listenRefusal"];
+  /** What drivers keep of sources over restarts, by uuid; absent: nothing. */
+  readonly keptOf?: (source: string) => Kept;
   /** Something else of the device is back: see DeviceTime.join. */
   otherIsBack(): void;
 }
@@ -129,8 +132,8 @@ export class DeviceAccess {
   }
 
   #join(): Joined {
-    const { resolver, permit, listenRefusal, pool, memories, rings, log, otherIsBack } = this.#deps;
-    const { endpoint, intervalMs, timeouts, type } = this.#spec;
+    const { resolver, permit, listenRefusal, pool, memories, rings, log, keptOf, otherIsBack } = this.#deps;
+    const { endpoint, intervalMs, timeouts, type, uuid } = this.#spec;
     const host = this.#hostNow;
     const device = `${endpoint.transport}:${host}:${endpoint.port}`;
     const ring = rings?.join(`${device} ${this.#key}`);
@@ -139,6 +142,7 @@ export class DeviceAccess {
       log,
       timeouts,
       device: memories.of(`${device} ${type}`),
+      ...(keptOf && { kept: keptOf(uuid) }),
       ...(ring?.wire && { wire: ring.wire }),
       resolve: (name, signal) => this.#resolve(name, () => resolve(name, signal)),
       ...(listenRefusal && { listenRefusal }),

@@ -10,6 +10,7 @@ import { countOf } from "../model/number.ts";
 import type { DataSource } from "../model/resources.ts";
 import type { Scaling } from "../model/scaling.ts";
 import { sourceSettingsSchema } from "../model/settings.ts";
+import { shellWord } from "../model/shell-word.ts";
 import { createYielder, type YieldToEventLoop } from "../model/timer.ts";
 import { type DataType, formatDataType, type Reading, TYPE_EXAMPLES } from "../model/value.ts";
 import type { Variable } from "../model/variable.ts";
@@ -121,6 +122,7 @@ export async function specOf(
     ...interval.warnings,
     ...(beyond.length > 0 ? [beyondLimit(record.readout_limit, beyond)] : []),
   ];
+  let renumbered = 0;
   const pointList = new LargeList<Point>();
   const refused = new Map<number, Reading>();
   const scalings = new Map<number, Scaling>();
@@ -134,6 +136,7 @@ export async function specOf(
     else {
       const point = { index, address: parsed.address, type: parsed.type };
       pointList.push(point);
+      if (driver.renumbered?.has(parsed.address)) renumbered++;
       if (isFloat(parsed.type)) float ??= point;
       if (variable.scaling) scalings.set(index, variable.scaling);
       if (parsed.type.scalar === "float32") float32s.add(index);
@@ -178,10 +181,13 @@ export async function specOf(
       float32s: float32s.size > 0 ? float32s : NO_INDEXES,
       auto,
       float,
-      warnings,
+      warnings: renumbered === 0 ? warnings : [...warnings, ...renumberedWords(driver, renumbered, record.name)],
     },
   };
 }
+
+const renumberedWords = ({ renumbered }: AnyDriver, count: number, name: string): readonly string[] =>
+  renumbered ? [renumbered.warning(count, shellWord(name, "SOURCE"))] : [];
 
 /** Most sources have none: an empty map takes as much memory as four readings. */
 const NO_READINGS: ReadonlyMap<number, Reading> = new Map();

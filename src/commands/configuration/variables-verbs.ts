@@ -70,6 +70,18 @@ It has the form that import takes. Nothing is changed. Without an answer of the 
         (await import("./variables-local.ts")).variablesCheck(source, options, io),
     },
     {
+      usage: "nsu <source> [file]",
+      description: "Rewrite OPC UA addresses with ns= to the URIs of their namespaces (nsu=).",
+      args: { source: SOURCE, file: "CSV file for the rewritten variables, - is stdout; absent: those of the API are changed" },
+      examples: ["collector variables nsu press-1", "collector variables nsu press-1 press-1.csv"],
+      options: [KEY_FILE],
+      notes: `The index of a namespace holds until the server starts again; its URI stays.
+ns= means the namespaces that the server had when the collector first read the data source, which the service keeps in its state folder.
+Variables of a file on this machine are not changed there: FILE takes what it should hold.`,
+      run: async (io, source: string, file: string | undefined, options: ApiOptions) =>
+        (await import("./variables-lasting.ts")).variablesLasting(source, file, options, io),
+    },
+    {
       usage: "add <source> <name> <address>",
       description: "Add a variable; ADDRESS or ADDRESS:TYPE.",
       args: {

@@ -67,7 +67,7 @@ function refuseBad(variable: Pick<Variable, "address" | "type">, { problemOf }: 
 }
 
 /** A data source with its variables of the API, and what of this machine wins over them. */
-async function found(api: ApiConnection, sourceName: string, { config }: ApiOptions) {
+export async function sourceVariables(api: ApiConnection, sourceName: string, { config }: ApiOptions) {
   const sources = await sourcesOf(api);
   const source = namedOf(sources, sourceName, "data source");
   const variables = await api.list(PATH, variableSchema, { data_source: source.uuid });
@@ -96,7 +96,7 @@ async function shown(api: ApiConnection, sourceName: string, options: ShownOptio
     return ofFile(source, await localVariablesOf(source, all, options));
   }
   try {
-    const { source, variables, file } = await found(api, sourceName, options);
+    const { source, variables, file } = await sourceVariables(api, sourceName, options);
     if (file) complain(io, file.note);
     return { source, variables, inUse: file?.variables ?? variables, code: EXIT.good };
   } catch (error) {
@@ -130,7 +130,7 @@ export function variablesList(sourceName: string, options: ShownOptions, io: Com
 /** `collector variables add SOURCE NAME ADDRESS[:TYPE]`. */
 export function variablesAdd(sourceName: string, name: string, word: string, options: VariableFields, io: CommandIo): Promise<ExitCode> {
   return withApi(options, io, async (api) => {
-    const { source, file } = await found(api, sourceName, options);
+    const { source, file } = await sourceVariables(api, sourceName, options);
     const fields = fieldsOf({ ...options, address: word });
     const input = checkedVariable(variableInputSchema, { ...fields, name });
     const check = await addressCheck(source, api.settings);
@@ -143,7 +143,7 @@ export function variablesAdd(sourceName: string, name: string, word: string, opt
 /** `collector variables set SOURCE NAME`. */
 export function variablesSet(sourceName: string, name: string, options: VariableFields, io: CommandIo): Promise<ExitCode> {
   return withApi(options, io, async (api) => {
-    const { source, variables, file } = await found(api, sourceName, options);
+    const { source, variables, file } = await sourceVariables(api, sourceName, options);
     const variable = namedOf(variables, name, "variable");
     const { scaling, ...given } = fieldsOf(options);
     const patch = {
@@ -163,7 +163,7 @@ export function variablesSet(sourceName: string, name: string, options: Variable
 /** `collector variables rm SOURCE NAME…`. */
 export function variablesRemove(sourceName: string, names: readonly string[], options: ApiOptions, io: CommandIo): Promise<ExitCode> {
   return withApi(options, io, async (api) => {
-    const { source, variables, file } = await found(api, sourceName, options);
+    const { source, variables, file } = await sourceVariables(api, sourceName, options);
     const warnings = file ? [file.note] : [];
     const meant = names.map((name) => namedOf(variables, name, "variable"));
     const deleted: Named[] = [];
@@ -199,7 +199,7 @@ export interface ImportOptions extends ApiOptions {
 export function variablesImport(sourceName: string, file: string, options: ImportOptions, io: CommandIo): Promise<ExitCode> {
   return withApi(options, io, async (api) => {
     const bytes = file === "-" ? await readStdin(io, MAX_FILE_BYTES, { what: "what comes on stdin" }) : readIn(file, MAX_FILE_BYTES);
-    const { source, variables, file: shadowing } = await found(api, sourceName, options);
+    const { source, variables, file: shadowing } = await sourceVariables(api, sourceName, options);
     const { problemOf, note } = await addressCheck(source, api.settings);
     const isYaml = /^\.ya?ml$/i.test(extname(file));
     const foreign = isYaml ? undefined : parseTagList(bytes, problemOf);
@@ -230,7 +230,7 @@ const NOTHING_DELETED = "nothing was deleted, because some lines of the file are
 
 export interface ImportPlan {
   readonly create: readonly VariableInput[];
-  readonly change: readonly { readonly uuid: string; readonly fields: Omit<VariableInput, "name"> }[];
+  readonly change: readonly { readonly uuid: string; readonly fields: Partial<Omit<VariableInput, "name">> }[];
   readonly remove: readonly Variable[];
   readonly same: number;
 }

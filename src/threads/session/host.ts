@@ -20,7 +20,7 @@ export interface SessionHostOptions {
 }
 
 /** What a call needs of its context here. */
-type AskContext = Pick<DriverContext, "signal" | "log" | "progress" | "resolve" | "connected">;
+type AskContext = Pick<DriverContext, "signal" | "log" | "progress" | "resolve" | "connected" | "kept">;
 
 interface Pending {
   readonly ctx: AskContext;
@@ -246,6 +246,9 @@ export class SessionHost {
         return;
       case "progress":
         this.#pending.get(message.call)?.ctx.progress?.(message.done, message.total);
+        return;
+      case "keep":
+        this.#pending.get(message.call)?.ctx.kept?.set(message.key, message.value);
         return;
       case "epoch":
         this.#sessions.get(message.session)?.renew(message.epoch);

@@ -21,6 +21,8 @@ export interface CallContext {
   readonly progresses: boolean;
   /** Names the device in the worker's memory of devices, which ends with the worker; undefined: nothing is kept. */
   readonly device: string | undefined;
+  /** What is kept of the source: see Kept. With `prepare`. */
+  readonly kept?: Readonly<Record<string, unknown>>;
 }
 
 /**
@@ -87,6 +89,8 @@ export type FromSessionWorker =
   /** The device has ended a session. */
   | { readonly type: "lost"; readonly session: number }
   | { readonly type: "closed"; readonly session: number }
+  /** A value that the driver keeps of the source of a call. */
+  | { readonly type: "keep"; readonly call: number; readonly key: string; readonly value: unknown }
   | { readonly type: "resolve"; readonly lookUp: number; readonly call: number; readonly host: string }
   /** This address of the host took the connection of a call. */
   | { readonly type: "reached"; readonly call: number; readonly host: string; readonly address: string }

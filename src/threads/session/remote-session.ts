@@ -161,7 +161,8 @@ export class RemoteSession implements AnySession {
       this.#post({ type: "points", call, points: points.slice(at, at + POINTS_AT_ONCE) });
       await new Promise(setImmediate);
     }
-    for await (const page of this.#pages({ type: "prepare", call, session: this.#id, context: contextOf(ctx) }, ctx)) {
+    const context = { ...contextOf(ctx), ...(ctx.kept && { kept: ctx.kept.values }) };
+    for await (const page of this.#pages({ type: "prepare", call, session: this.#id, context }, ctx)) {
       if (!("prepared" in page)) throw unexpected(page);
       yield page.prepared.flatMap((packed) => {
         const point = points[packed.place];

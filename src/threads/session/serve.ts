@@ -4,6 +4,7 @@ import { Ring } from "../../lib/capture/ring.ts";
 import { LineLimit, type LogOrigin, logOver } from "../../lib/thread/log.ts";
 import type { Log } from "../../model/context.ts";
 import { toFailure, toReadFailure, toReasonError } from "../../model/failure.ts";
+import type { Kept } from "../../model/kept.ts";
 import type { Pki } from "../../model/pki.ts";
 import { ReasonError } from "../../model/reason.ts";
 import { packError, unpackError } from "./errors.ts";
@@ -140,6 +141,7 @@ class SessionServer {
       timeouts: context.timeouts,
       ...(device && { device }),
       ...(this.#pki && { pki: this.#pki }),
+      ...(context.kept && { kept: this.#keptOf(call, context.kept) }),
       ...(context.progresses && { progress: this.#progressOf(call) }),
       ...(context.resolves && {
         resolve: (host, signal) => this.#lookUps.resolve(call, host, signal),
@@ -147,6 +149,17 @@ class SessionServer {
       }),
     };
     return { ctx, state };
+  }
+
+  #keptOf(call: number, given: Readonly<Record<string, unknown>>): Kept {
+    const values: Record<string, unknown> = { ...given };
+    return {
+      values,
+      set: (key, value) => {
+        values[key] = value;
+        this.#post({ type: "keep", call, key, value });
+      },
+    };
   }
 
   #progressOf(call: number): NonNullable<DriverContext["progress"]> {

@@ -1,5 +1,5 @@
 import driver from "../../../drivers/opcua/driver.ts";
-import { Agent } from "../../../src/agent/agent.ts";
+import { Agent, type AgentDeps } from "../../../src/agent/agent.ts";
 import { silentLog } from "../../../src/model/context.ts";
 import type { Layout } from "../../../src/model/layout.ts";
 import type { Readout } from "../../../src/model/value.ts";
@@ -18,12 +18,14 @@ export interface WatchedSourceOptions {
   readonly variables: readonly { readonly name: string; readonly address: string }[];
   /** The session runs in a thread of its own. */
   readonly isRemote?: boolean;
+  /** What is kept of the source over restarts of the collector. */
+  readonly keptOf?: AgentDeps["keptOf"];
   /** Runs when the test is over, the last first. */
   readonly endings: (() => unknown)[];
 }
 
 /** One source on an agent: its readouts, and every state that it was in. */
-export async function watchSource({ port, local = {}, variables, isRemote = false, endings }: WatchedSourceOptions) {
+export async function watchSource({ port, local = {}, variables, isRemote = false, keptOf, endings }: WatchedSourceOptions) {
   const stop = new AbortController();
   const readouts: { readonly layout: Layout; readonly readout: Readout }[] = [];
   const states: string[] = [];
@@ -35,6 +37,7 @@ export async function watchSource({ port, local = {}, variables, isRemote = fals
     drivers: { opcua: { driver: async () => ({ default: sessions ? remoteDriver(driver, sessions) : driver }) } },
     clock: startClock(stop.signal),
     logFor: () => silentLog,
+    ...(keptOf && { keptOf }),
     emit: (layout, readout) => void readouts.push({ layout, readout }),
     changed: () => void states.push(report()?.status.state.type ?? "none"),
   });
