@@ -151,7 +151,8 @@ export class BufferView {
     try {
       this.#reader = openReader(this.#file);
     } catch (error) {
-      log.warn({ err: error, file: this.#file }, "the buffer cannot be opened; it is tried again");
+      if (!this.#isUnreadableLogged) log.warn({ err: error, file: this.#file }, "the buffer cannot be opened; it is tried again");
+      this.#isUnreadableLogged = true;
       this.#reopenLater();
       return;
     }

@@ -7,6 +7,7 @@ import type { Reloader } from "../configuration/reloader.ts";
 import { MAX_SECRET_BYTES } from "../configuration/secret-files.ts";
 import type { Clock } from "../model/clock.ts";
 import { formatDuration } from "../model/duration.ts";
+import { messageOf } from "../model/failure.ts";
 import type { PkiPlace } from "../model/pki.ts";
 import type { SourceReport } from "../model/report.ts";
 import { placeWords, secretPlaceSchema } from "../model/secret-place.ts";
@@ -34,6 +35,7 @@ import { createMetrics, type Metrics } from "./metrics.ts";
 import { createNotifier, type NotifyingOptions, startNotifying } from "./notify.ts";
 import { createProgress, type Progress } from "./progress.ts";
 import type { RecentLog } from "./recent-log.ts";
+import { isAbsent, isUnwritable, runSocketPath } from "./socket-place.ts";
 import { StatusPage } from "./status-page.ts";
 import { summaryOf } from "./summary.ts";
 import { leftOutWords, noneUsableWords } from "./words/service-words.ts";
@@ -104,6 +106,8 @@ export class Service {
   readonly #progress: Progress;
   #captures: FailureCaptures | undefined;
   #socket: LocalSocket | undefined;
+  /** The alarm that the state folder cannot be written to. */
+  #unwritable: string | undefined;
   #parts: ServiceParts | undefined;
   #metrics: Metrics | undefined;
   #health: Health | undefined;
@@ -117,12 +121,46 @@ export class Service {
     this.#progress = createProgress(options.clock, LOOK_EVERY_MS);
   }
 
-  /** Throws where another service has this state folder: nothing may touch the folder before. */
+  /**
+   * Throws where another service has this state folder: nothing may touch the folder before. A folder that cannot be written to is no reason not
+   * to read: people ask the service in the run folder then, or not at all.
+   */
   async open(): Promise<void> {
-    const { stateDir, log } = this.#options;
-    this.#socket = await startLocalSocket(
+    const { stateDir, env, alarms } = this.#options;
+    try {
+      this.#socket = await this.#listen(localSocketPath(stateDir));
+    } catch (error) {
+      if (!isUnwritable(error)) throw error;
+      const place = runSocketPath(stateDir, env);
+      this.#socket = await this.#listen(place).catch((second: unknown) => {
+        if (isUnwritable(second) || isAbsent(second)) return undefined;
+        throw second;
+      });
+      const asked = this.#socket ? `this service is asked on ${place}` : "no verb can ask this service";
+      this.#unwritable = `state_dir ${stateDir} cannot be written to (${messageOf(error)}): data sources are read with the last good configuration, values wait in memory, and ${asked}; "findmnt -T ${stateDir}" tells whether its file system is read-only, "df -h ${stateDir}" whether it is full, "ls -la ${stateDir}" who owns it`;
+      alarms.raise(this.#unwritable);
+    }
+  }
+
+  /** Whether the state folder can be written to by now: then the socket is where it belongs. */
+  async #lookAtStateDir(): Promise<void> {
+    const { stateDir, alarms, signal } = this.#options;
+    const [alarm, other] = [this.#unwritable, this.#socket];
+    if (alarm === undefined || signal.aborted) return;
+    try {
+      this.#socket = await this.#listen(localSocketPath(stateDir));
+    } catch {
+      return;
+    }
+    this.#unwritable = undefined;
+    alarms.raise(`state_dir ${stateDir} can be written to again`, alarm);
+    await other?.close();
+  }
+
+  #listen(path: string): Promise<LocalSocket> {
+    return startLocalSocket(
       {
-        path: localSocketPath(stateDir),
+        path,
         handlers: {
           "/status": () => this.#status(this.#runningParts()),
           "/secrets/withheld": () => ({ withheld: this.#runningParts().applier.withheld }),
@@ -135,7 +173,7 @@ export class Service {
           "/capture": (body) => framesAnswer(this.#runningParts().agent, body),
         },
       },
-      { signal: new AbortController().signal, log },
+      { signal: new AbortController().signal, log: this.#options.log },
     );
   }
 
@@ -287,6 +325,7 @@ export class Service {
   async #lookAtRoom(machine: MachineLook, { pipeline }: ServiceParts): Promise<void> {
     const freeBytes = await machine.free();
     pipeline.setDiskFree(freeBytes);
+    await this.#lookAtStateDir();
     this.#forecast?.add({ atMs: performance.now(), freeBytes });
   }
 

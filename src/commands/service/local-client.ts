@@ -1,5 +1,8 @@
+import { existsSync } from "node:fs";
 import { request } from "node:http";
+import { dirname } from "node:path";
 import { errorCode, messageOf } from "../../model/failure.ts";
+import { runSocketPath } from "../../service/socket-place.ts";
 
 const TIMEOUT_MS = 5000;
 const MAX_BYTES = 64 * 1024 * 1024;
@@ -29,7 +32,21 @@ interface Call {
   readonly body?: string;
 }
 
-function callService(socketPath: string, { method, path, body }: Call, signal: AbortSignal): Promise<unknown> {
+/** A service whose state folder cannot be written to has its socket elsewhere. */
+async function callService(socketPath: string, call: Call, signal: AbortSignal): Promise<unknown> {
+  try {
+    return await callAt(socketPath, call, signal);
+  } catch (error) {
+    const isNobody = error instanceof ServiceError && GONE.has(errorCode(error.cause));
+    const other = runSocketPath(dirname(socketPath), process.env);
+    if (!isNobody || !existsSync(other)) throw error;
+    return await callAt(other, call, signal);
+  }
+}
+
+const GONE = new Set(["ENOENT", "ECONNREFUSED"]);
+
+function callAt(socketPath: string, { method, path, body }: Call, signal: AbortSignal): Promise<unknown> {
   return new Promise((done, fail) => {
     const failed = (error: unknown): void => fail(new ServiceError(sentence(socketPath, error), { cause: error }));
     const ask = request({ socketPath, path, method, signal: AbortSignal.any([signal, AbortSignal.timeout(TIMEOUT_MS)]) }, (response) => {
