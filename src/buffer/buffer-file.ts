@@ -37,7 +37,7 @@ export interface BufferBounds {
   readonly keepRemovedMs?: number | undefined;
 }
 
-/** Words in which earlier versions say why they began an account anew. */
+/** Words in which earlier versions say why they began another account. */
 const BY_NEWER = /was written by a newer collector/;
 /** Layouts that nothing names any more are kept up to so many. */
 const KEPT_LAYOUTS = 8;

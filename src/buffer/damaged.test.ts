@@ -59,7 +59,7 @@ describe("a damaged file", () => {
     expect(readFileSync(`${file}.version-99`).equals(before)).toBe(true);
   });
 
-  it("is no loss where a newer collector wrote it: a gap says that its values wait, at each start anew for people", () => {
+  it("is no loss where a newer collector wrote it: a gap says that its values wait, at each start for people", () => {
     using folder = temporaryFolder();
     const file = join(folder.path, "buffer.db");
     fill(file);

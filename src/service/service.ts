@@ -35,7 +35,7 @@ import { createMetrics, type Metrics } from "./metrics.ts";
 import { createNotifier, type NotifyingOptions, startNotifying } from "./notify.ts";
 import { createProgress, type Progress } from "./progress.ts";
 import type { RecentLog } from "./recent-log.ts";
-import { isAbsent, isUnwritable, runSocketPath } from "./socket-place.ts";
+import { isAbsent, isUnwritable, RUN_FOLDER, runSocketPath } from "./socket-place.ts";
 import { StatusPage } from "./status-page.ts";
 import { summaryOf } from "./summary.ts";
 import { leftOutWords, noneUsableWords } from "./words/service-words.ts";
@@ -131,7 +131,7 @@ export class Service {
       this.#socket = await this.#listen(localSocketPath(stateDir));
     } catch (error) {
       if (!isUnwritable(error)) throw error;
-      const place = runSocketPath(stateDir, env);
+      const place = runSocketPath(stateDir, env["RUNTIME_DIRECTORY"] ?? RUN_FOLDER);
       this.#socket = await this.#listen(place).catch((second: unknown) => {
         if (isUnwritable(second) || isAbsent(second)) return undefined;
         throw second;

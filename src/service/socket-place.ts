@@ -2,13 +2,13 @@ import { createHash } from "node:crypto";
 import path from "node:path";
 import { errorCode } from "../model/failure.ts";
 
-/** What systemd makes for the unit; another one names its own in the environment. */
-const RUN_FOLDER = "/run/collector";
+/** What systemd makes for the unit, and where verbs look. */
+export const RUN_FOLDER = "/run/collector";
 
 /** Where a service whose state folder cannot be written to is asked instead: in the run folder, by a name of the state folder's own. */
-export function runSocketPath(stateDir: string, env: Readonly<Record<string, string | undefined>>): string {
+export function runSocketPath(stateDir: string, runFolder: string): string {
   const name = createHash("sha256").update(path.resolve(stateDir)).digest("hex").slice(0, 16);
-  return path.join(env["RUNTIME_DIRECTORY"] ?? RUN_FOLDER, `${name}.sock`);
+  return path.join(runFolder, `${name}.sock`);
 }
 
 const UNWRITABLE = new Set(["EROFS", "EACCES", "EPERM", "ENOSPC", "EDQUOT"]);

@@ -2,7 +2,7 @@ import { existsSync } from "node:fs";
 import { request } from "node:http";
 import { dirname } from "node:path";
 import { errorCode, messageOf } from "../../model/failure.ts";
-import { runSocketPath } from "../../service/socket-place.ts";
+import { RUN_FOLDER, runSocketPath } from "../../service/socket-place.ts";
 
 const TIMEOUT_MS = 5000;
 const MAX_BYTES = 64 * 1024 * 1024;
@@ -19,8 +19,8 @@ export class ServiceError extends Error {
 }
 
 /** What the running service answers on its local socket to GET `path`. Throws ServiceError. */
-export const askService = (socketPath: string, path: string, signal: AbortSignal): Promise<unknown> =>
-  callService(socketPath, { method: "GET", path }, signal);
+export const askService = (socketPath: string, path: string, signal: AbortSignal, runFolder = RUN_FOLDER): Promise<unknown> =>
+  callService(socketPath, { method: "GET", path }, signal, runFolder);
 
 /** What the running service answers to POST `path` with this body, as JSON. Throws ServiceError. */
 export const tellService = (socketPath: string, path: string, body: object, signal: AbortSignal): Promise<unknown> =>
@@ -33,12 +33,12 @@ interface Call {
 }
 
 /** A service whose state folder cannot be written to has its socket elsewhere. */
-async function callService(socketPath: string, call: Call, signal: AbortSignal): Promise<unknown> {
+async function callService(socketPath: string, call: Call, signal: AbortSignal, runFolder = RUN_FOLDER): Promise<unknown> {
   try {
     return await callAt(socketPath, call, signal);
   } catch (error) {
     const isNobody = error instanceof ServiceError && GONE.has(errorCode(error.cause));
-    const other = runSocketPath(dirname(socketPath), process.env);
+    const other = runSocketPath(dirname(socketPath), runFolder);
     if (!isNobody || !existsSync(other)) throw error;
     return await callAt(other, call, signal);
   }
