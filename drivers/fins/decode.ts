@@ -62,7 +62,7 @@ function putAll(element: IndexedElement, count: number, kind: Kind = "BOOL", str
     const values: Scalar[] = [];
     for (let i = 0; i < count; i++) {
       const value = element(data, at, i);
-      if (value === undefined || notANumber(value) !== undefined) return refused(data, at + i * stride, kind, value, `element ${i}: `);
+      if (value === undefined) return refused(data, at + i * stride, kind, value, `element ${i}: `);
       values.push(value);
     }
     slot.value = values;

@@ -54,7 +54,10 @@ it.each([
   ["holding:0", "float32", "7fc0 0000", "NaN"],
   ["holding:0", "float32", "ff80 0000", "-Infinity"],
   ["holding:0", "float64", "7ff0 0000 0000 0000", "Infinity"],
-  ["holding:0[2]", "float32", "3fc0 0000 7fc0 0000", "element 1 is NaN"],
 ])("says that %s %s from %s is no number", (text, type, hex, detail) => {
   expect(read(text, type, hex)).toEqual({ quality: "bad", fault: "not_a_number", detail });
+});
+
+it("one NaN in an array is that element's, and loses no other", () => {
+  expect(read("holding:0[2]", "float32", "3fc0 0000 7fc0 0000")).toEqual({ quality: "good", value: [1.5, Number.NaN] });
 });

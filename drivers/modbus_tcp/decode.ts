@@ -12,7 +12,7 @@ export type Decoder = (data: Buffer, at: number, slot: Slot) => Reading;
 /** Decoders by what they depend on: a plan of ten thousand variables has a few of them. */
 export type Decoders = Map<string, Decoder>;
 
-/** The decoder for a variable; made where `known` has none yet. NaN and ±Inf are faults, not values. */
+/** The decoder for a variable; made where `known` has none yet. NaN and ±Inf are faults, not values; in an array they are that element's. */
 export function decoderOf(address: ModbusAddress, type: DataType, known: Decoders): Decoder {
   const key = `${formatDataType(type)} ${address.order} ${address.bit !== undefined}`;
   const decoder = known.get(key) ?? makeDecoder(address, type);
@@ -47,10 +47,7 @@ function makeDecoder(address: ModbusAddress, type: DataType): Decoder {
   return (data, at, slot) => {
     const values: Scalar[] = [];
     for (let i = 0; i < count; i++) {
-      const value = element(data, at + i * stride);
-      const wrong = notANumber(value);
-      if (wrong !== undefined) return { quality: "bad", fault: "not_a_number", detail: `element ${i} is ${wrong}` };
-      values.push(value);
+      values.push(element(data, at + i * stride));
     }
     slot.value = values;
     return slot;

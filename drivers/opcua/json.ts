@@ -96,7 +96,7 @@ export class Json {
     return result;
   }
 
-  readonly toJson: ToJson = (value) => jsonText(value, this.#expand);
+  readonly toJson: ToJson = (value, odd, path) => jsonText(value, this.#expand, odd, path);
 
   warnings(): readonly string[] {
     return this.#types.warnings();

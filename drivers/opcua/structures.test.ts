@@ -64,6 +64,22 @@ describe("decodeStructure", () => {
     expect(decodeStructure(definition, body(0))).toEqual({ m: { dimensions: [], values: [] } });
   });
 
+  it("names the fields that are no numbers, which are null in the JSON", () => {
+    const inner: Definition = { kind: "structure", fields: [field("f", FLOAT)] };
+    const definition: Definition = {
+      kind: "structure",
+      fields: [field("list", FLOAT, { valueRank: 1 }), { ...field("inner", 0), type: { structure: inner } }],
+    };
+    const bytes = Buffer.alloc(16);
+    bytes.writeInt32LE(2, 0);
+    bytes.writeFloatLE(1, 4);
+    bytes.writeFloatLE(Number.NaN, 8);
+    bytes.writeFloatLE(Number.NEGATIVE_INFINITY, 12);
+    const odd: string[] = [];
+    expect(jsonText(decodeStructure(definition, bytes), () => null, odd)).toBe('{"list":[1,null],"inner":{"f":null}}');
+    expect(odd).toEqual(["list[1] is NaN", "inner.f is -Infinity"]);
+  });
+
   it("takes any name for a field", () => {
     const definition: Definition = { kind: "structure", fields: [field("__proto__", INT32)] };
     expect(jsonText(decodeStructure(definition, Buffer.alloc(4)), () => null)).toBe('{"__proto__":0}');

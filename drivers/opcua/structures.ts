@@ -79,13 +79,29 @@ function fieldValue(reader: BinaryReader, { type, valueRank }: Field): unknown {
   return { dimensions, values: Array.from({ length: count }, one) };
 }
 
-/** As `toJson`; `expand` says what stands for a structure. Throws what it throws. */
-export function jsonText(value: unknown, expand: (body: ExtensionBody) => unknown): string {
+/**
+ * As `toJson`; `expand` says what stands for a structure. `odd` gets the numbers that are none, and null in the JSON: `path.speed[2] is NaN`.
+ * Throws what `expand` throws.
+ */
+export function jsonText(value: unknown, expand: (body: ExtensionBody) => unknown, odd: string[] = [], path = ""): string {
+  let hasOdd = false;
   const plain = (one: unknown): unknown => {
     if (one instanceof ExtensionBody) return plain(expand(one));
-    return one instanceof NestedValue ? plain(plainNested(one)) : one;
+    if (one instanceof NestedValue) return plain(plainNested(one));
+    if (typeof one === "number" && !Number.isFinite(one)) hasOdd = true;
+    return one;
   };
-  return toJson(value, plain);
+  const text = toJson(value, plain);
+  if (hasOdd) nameOdd(plain(value), plain, path, odd);
+  return text;
+}
+
+function nameOdd(value: unknown, plain: (one: unknown) => unknown, path: string, odd: string[]): void {
+  if (typeof value === "number") {
+    if (!Number.isFinite(value)) odd.push(`${path} is ${value}`);
+  } else if (Array.isArray(value)) for (const [i, element] of value.entries()) nameOdd(plain(element), plain, `${path}[${i}]`, odd);
+  else if (typeof value === "object" && value !== null)
+    for (const [name, field] of Object.entries(value)) nameOdd(plain(field), plain, path === "" ? name : `${path}.${name}`, odd);
 }
 
 /** A Variant as what it holds; a DataValue with its status and time, where it has them. */

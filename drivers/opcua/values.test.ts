@@ -16,7 +16,7 @@ import { formatDataType, parseDataType, type Reading } from "../../src/model/val
 import { READ, takeAnswer } from "./answers.ts";
 import { BinaryReader, type ExtensionBody, type RawValue } from "./binary.ts";
 import { jsonText } from "./structures.ts";
-import { toReading } from "./values.ts";
+import { type ToJson, toReading } from "./values.ts";
 
 /** node-opcua is the witness: what it encodes, the reader has to take apart. */
 function encoded(value: ConstructorParameters<typeof DataValue>[0]): RawValue {
@@ -287,5 +287,29 @@ describe("takeAnswer", () => {
     expect(() => new BinaryReader(Buffer.concat([Buffer.of(1), deep])).dataValue()).toThrow(RangeError);
     const diagnostics = Buffer.alloc(100_000, 64);
     expect(() => new BinaryReader(diagnostics).diagnosticInfo()).toThrow(RangeError);
+  });
+});
+
+describe("numbers that are none", () => {
+  it("one NaN in an array is that element's, whatever float type is wanted", () => {
+    expect(array(DataType.Float, [1, Number.NaN])).toMatchObject({ quality: "good", value: [1, Number.NaN] });
+    expect(array(DataType.Double, [1, Number.NaN], undefined, "float32[2]")).toMatchObject({ quality: "good", value: [1, Number.NaN] });
+    expect(array(DataType.Double, [1, Number.NaN], undefined, "int16[2]")).toMatchObject({ quality: "bad", fault: "not_a_number" });
+    expect(scalar(DataType.Double, Number.NaN)).toMatchObject({ quality: "bad", fault: "not_a_number" });
+  });
+
+  it("a structure with a NaN is uncertain and names the field", () => {
+    const structure: ToJson = (_value, odd, path) => {
+      odd?.push(`${path}.speed is NaN`);
+      return '{"speed":null}';
+    };
+    const raw: RawValue = { type: 22, isArray: true, dimensions: null, value: [{}], status: 0 } as unknown as RawValue;
+    expect(toReading(raw, { scalar: "auto" }, structure, String)).toMatchObject({
+      ...{ quality: "uncertain", value: ['{"speed":null}'] },
+      doubt: { fault: "not_a_number", detail: "[0].speed is NaN" },
+    });
+    expect(toReading({ ...raw, isArray: false, value: {} }, { scalar: "string" }, structure, String)).toMatchObject({
+      quality: "uncertain",
+    });
   });
 });

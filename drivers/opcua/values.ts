@@ -1,3 +1,4 @@
+import { type Doubt, doubtOf } from "../../src/model/doubt.ts";
 import { type Fault, FaultError } from "../../src/model/fault.ts";
 import {
   areDimensionsOf,
@@ -17,10 +18,10 @@ import { BUILT_IN_NAMES, EXTENSION_OBJECT, scalarOfBuiltIn, VARIANT } from "./bu
 import { faultOf, qualityOf } from "./status-codes.ts";
 
 /**
- * Turns what is no plain value (structures above all) into JSON. Throws RangeError for bytes that are not what they should be, FaultError
+ * Turns what is no plain value (structures above all) into JSON. `odd` gets the fields that are no numbers, in words. Throws RangeError for bytes that are not what they should be, FaultError
  * where it cannot be said yet.
  */
-export type ToJson = (value: unknown) => string;
+export type ToJson = (value: unknown, odd?: string[], path?: string) => string;
 /** `BadNodeIdUnknown (0x80340000): …` for a status. */
 export type Describe = (status: number) => string;
 
@@ -52,17 +53,26 @@ function readingOf(raw: RawValue, wanted: DataType, toJson: ToJson, describe: De
   const { sourceTime } = raw;
   const scalar = scalarOfBuiltIn(raw.type);
   if (raw.isArray) return arrayReading(raw, scalar, wanted, quality, toJson);
-  const value = scalarOf(raw.value, raw.type, toJson);
+  const odd: string[] = [];
+  const value = scalarOf(raw.value, raw.type, toJson, odd);
   if (wanted.scalar === "auto") {
     if (!finite(value)) return notANumber(value);
+    if (odd.length > 0) return { ...gradedBy(quality, odd), value, sourceTime, type: TYPES[scalar] };
     return sourceTime === undefined ? { quality, value, type: TYPES[scalar] } : { quality, value, sourceTime, type: TYPES[scalar] };
   }
   if (wanted.count !== undefined) return bad("type_mismatch", `the server sends one ${nameOf(raw)}, no ${formatDataType(wanted)}`);
   const converted = convert(value, scalar, wanted.scalar);
   if (converted === undefined) return misfit(value, raw, wanted);
   if (!finite(converted)) return notANumber(converted);
+  if (odd.length > 0) return { ...gradedBy(quality, odd), value: converted, sourceTime };
   return sourceTime === undefined ? { quality, value: converted } : { quality, value: converted, sourceTime };
 }
+
+const FLOATS: ReadonlySet<DataType["scalar"]> = new Set(["float32", "float64"]);
+
+/** `odd`: fields of structures that are no numbers, in words. */
+const gradedBy = (quality: "good" | "uncertain", odd: readonly string[]): { quality: "good" | "uncertain"; doubt?: Doubt } =>
+  odd.length === 0 ? { quality } : { quality: "uncertain", doubt: doubtOf(odd) };
 
 /** One object for each type: a thousand readings share them. */
 const TYPES = Object.fromEntries(SCALAR_TYPES.map((scalar) => [scalar, { scalar }])) as Readonly<Record<ScalarType, DataType>>;
@@ -73,12 +83,11 @@ function arrayReading(raw: RawValue, scalar: ScalarType, wanted: DataType, quali
     return bad("type_mismatch", `the server sends ${elements.length} elements; a variable has at most ${MAX_COUNT}`);
   const wrongShape = dimensionsFault(raw.dimensions, elements.length);
   if (wrongShape) return wrongShape;
-  const values = elements.map((element) => scalarOf(element, raw.type, toJson));
+  const odd: string[] = [];
+  const values = elements.map((element, i) => scalarOf(element, raw.type, toJson, odd, `[${i}]`));
   const sourceTime = raw.sourceTime === undefined ? undefined : { sourceTime: raw.sourceTime };
   const shape = shapeOf(raw, values.length);
-  const wrong = values.find((value) => !finite(value));
-  if (wrong !== undefined) return notANumber(wrong);
-  if (wanted.scalar === "auto") return { quality, value: values, ...sourceTime, type: { scalar, ...shape } };
+  if (wanted.scalar === "auto") return { ...gradedBy(quality, odd), value: values, ...sourceTime, type: { scalar, ...shape } };
   if (wanted.count === undefined)
     return bad("type_mismatch", `the server sends an array of ${values.length} ${nameOf(raw)}, no ${formatDataType(wanted)}`);
   if (wanted.count !== values.length || (wanted.dimensions && `${wanted.dimensions}` !== `${raw.dimensions ?? ""}`))
@@ -88,12 +97,12 @@ function arrayReading(raw: RawValue, scalar: ScalarType, wanted: DataType, quali
     );
   const converted: Scalar[] = [];
   for (const value of values) {
-    const one = convert(value, scalar, wanted.scalar);
-    if (one === undefined) return misfit(value, raw, wanted);
-    if (!finite(one)) return notANumber(one);
+    // What is no number stays that element's, where the type has a place for it.
+    const one = !finite(value) && FLOATS.has(wanted.scalar) ? value : convert(value, scalar, wanted.scalar);
+    if (one === undefined) return finite(value) ? misfit(value, raw, wanted) : notANumber(value);
     converted.push(one);
   }
-  return { quality, value: converted, ...sourceTime };
+  return { ...gradedBy(quality, odd), value: converted, ...sourceTime };
 }
 
 /** Dimensions that contradict the elements are a decoding error (OPC 10000-6, 5.2.2.16): nobody knows which of both is right. */
@@ -121,7 +130,7 @@ function misfit(value: Value, raw: RawValue, wanted: DataType): Reading {
 }
 
 /** One element, as the reader gives it; what is neither number nor text becomes JSON. */
-function scalarOf(value: unknown, type: number, toJson: ToJson): Scalar {
+function scalarOf(value: unknown, type: number, toJson: ToJson, odd: string[], path = ""): Scalar {
   switch (typeof value) {
     case "boolean":
     case "number":
@@ -130,6 +139,6 @@ function scalarOf(value: unknown, type: number, toJson: ToJson): Scalar {
       return value;
     default:
       // A null text is an empty one: many servers do not tell them apart.
-      return value === null && type !== EXTENSION_OBJECT && type !== VARIANT ? "" : toJson(value);
+      return value === null && type !== EXTENSION_OBJECT && type !== VARIANT ? "" : toJson(value, odd, path);
   }
 }

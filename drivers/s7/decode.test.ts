@@ -67,7 +67,6 @@ describe("values", () => {
   it.each([
     ["REAL", "7fc00000", "NaN"],
     ["LREAL", "fff0000000000000", "-Infinity"],
-    ["REAL[2]", "41480000 7f800000", "element 1: Infinity"],
     ["S5TIME", "0a00", "0x0a00 is not a value of type S5TIME"],
     ["COUNTER[2]", "0001 00f0", "element 1: 0x00f0 is not a value of type COUNTER"],
     ["DT", "0000000000000000", "0x0000000000000000 is not a value of type DT"],
@@ -78,6 +77,9 @@ describe("values", () => {
   ])("%s %s is a fault, with its bytes", (word, bytes, detail) =>
     expect(decode(word, hex(bytes))).toEqual({ quality: "bad", fault: "not_a_number", detail }),
   );
+
+  it("one infinity in an array is that element's, and loses no other", () =>
+    expect(decode("REAL[2]", hex("41480000 7f800000"))).toEqual({ quality: "good", value: [12.5, Number.POSITIVE_INFINITY] }));
 
   it("never fails over bytes, whatever they are", () => {
     const words = [

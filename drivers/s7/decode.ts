@@ -32,7 +32,7 @@ function makeDecoder({ kind, bit, chars }: S7Address, count: number | undefined)
     const values: Scalar[] = [];
     for (let i = 0; i < count; i++) {
       const value = element(data, at + i * stride);
-      if (value === undefined || notANumber(value) !== undefined) return refused(data, at + i * stride, kind, value, `element ${i}: `);
+      if (value === undefined) return refused(data, at + i * stride, kind, value, `element ${i}: `);
       values.push(value);
     }
     slot.value = values;

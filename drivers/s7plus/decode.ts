@@ -140,7 +140,7 @@ const arrayDecoder =
     for (let i = 0; i < length; i++) {
       const at = cursor.at;
       const value = read(cursor, wire);
-      if (value === undefined || notANumber(value) !== undefined) wrong ??= noValue(cursor, at, kind, value, `element ${i}: `);
+      if (value === undefined) wrong ??= noValue(cursor, at, kind, value, `element ${i}: `);
       else values.push(value);
     }
     if (length !== count)

@@ -94,8 +94,7 @@ const several =
     const values: Scalar[] = [];
     for (let i = 0; i < count; i++) {
       const value = element(data, at + i * bytes);
-      if (value === undefined || (typeof value === "number" && !Number.isFinite(value)))
-        return refused(data, at + i * bytes, bytes, what, value, `element ${i}: `);
+      if (value === undefined) return refused(data, at + i * bytes, bytes, what, value, `element ${i}: `);
       values.push(value);
     }
     slot.value = values;

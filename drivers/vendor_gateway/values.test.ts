@@ -34,7 +34,7 @@ describe("values as the protocol has them", () => {
     ["float64", "NaN", "not_a_number"],
     ["float32", "-Infinity", "not_a_number"],
     ["float32", 1e300, "not_a_number"],
-    ["float64[2]", [1, "NaN"], "not_a_number"],
+    ["int16[2]", [1, "NaN"], "type_mismatch"],
     ["int16", 40_000, "type_mismatch"],
     ["int16", 1.5, "type_mismatch"],
     ["uint64", "-1", "type_mismatch"],
@@ -55,6 +55,10 @@ describe("values as the protocol has them", () => {
     ["float64", undefined, "device_error"],
     ["float64", { a: 1 }, "type_mismatch"],
   ])("%s %j is %s", (type, value, fault) => expect(read({ value, type })).toMatchObject({ quality: "bad", fault }));
+
+  it("one NaN in an array is that element's, and loses no other", () => {
+    expect(read({ value: [1, "NaN"], type: "float64[2]" })).toMatchObject({ quality: "good", value: [1, Number.NaN] });
+  });
 
   it.each([
     ["int16", 7, "float64", 7],

@@ -99,18 +99,22 @@ function elementsOf(values: readonly unknown[], type: DataType, wanted: DataType
     return bad("type_mismatch", `the gateway sends ${formatDataType(type)}, not ${formatDataType(wanted)}`);
   const elements: Scalar[] = [];
   for (const value of values) {
-    const element = elementOf(value, type, wanted);
+    const element = elementOf(value, type, wanted, true);
     if (typeof element === "object") return element;
     elements.push(element);
   }
   return elements;
 }
 
-function elementOf(value: unknown, { scalar }: DataType, wanted: DataType): Scalar | Reading {
+/** `isOneOfMany`: of an array, in which NaN and the infinities stand for elements without a value. */
+function elementOf(value: unknown, { scalar }: DataType, wanted: DataType, isOneOfMany = false): Scalar | Reading {
   const from = scalar as ScalarType;
   const sent = sentAs(value, from);
   if (sent === undefined) return bad("type_mismatch", `the gateway sends ${quote(String(JSON.stringify(value)))} as ${from}`);
-  if (typeof sent === "number" && !Number.isFinite(sent)) return bad("not_a_number", `the gateway sends ${sent}`);
+  const isNone = typeof sent === "number" && !Number.isFinite(sent);
+  const holdsNone = isOneOfMany && (wanted.scalar === "auto" || wanted.scalar === "float32" || wanted.scalar === "float64");
+  if (isNone && holdsNone) return sent;
+  if (isNone) return bad("not_a_number", `the gateway sends ${sent}`);
   if (wanted.scalar === "auto" || wanted.scalar === from) return sent;
   const converted = convert(sent, from, wanted.scalar);
   if (converted === undefined) {

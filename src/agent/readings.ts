@@ -1,4 +1,5 @@
 import { clip, MAX_WORDS } from "../model/bounded-failure.ts";
+import { doubted } from "../model/doubt.ts";
 import { ownFault } from "../model/failure.ts";
 import type { Layout } from "../model/layout.ts";
 import type { ReasonError } from "../model/reason.ts";
@@ -24,6 +25,8 @@ export interface Looked {
   readonly faulted: number;
   /** Of these, for mistakes of the collector itself. */
   readonly own: number;
+  /** Uncertain because parts of them have no value. */
+  readonly doubted: number;
 }
 
 /** What was read, with everything that the source knows of it; `layout` has the types that were settled with it. Pure, in steps. */
@@ -33,7 +36,7 @@ export function* lookAt(
   failure: ReasonError | undefined,
   layout: Layout,
 ): Steps<Looked> {
-  return yield* count(yield* fitSettledSteps(layout, yield* complete(spec, readings, failure), spec.auto));
+  return yield* count(layout, yield* fitSettledSteps(layout, yield* complete(spec, readings, failure), spec.auto));
 }
 
 /**
@@ -76,12 +79,16 @@ function scaledOrFault(reading: Reading, scaling: Scaling, isFloat32: boolean): 
   }
 }
 
-/** Of the bad ones, which are looked at here anyhow, the details have an end: status, log and sinks keep them. */
-function* count(readings: Looked["all"]): Steps<Looked> {
+/**
+ * The last look at each: elements that are no numbers make a value uncertain, for every driver and sink. Of the bad ones the details have an
+ * end: status, log and sinks keep them.
+ */
+function* count({ variables }: Layout, readings: Looked["all"]): Steps<Looked> {
   let read = 0;
   let faulted = 0;
   let own = 0;
-  let bounded: (Reading | undefined)[] | undefined;
+  let inDoubt = 0;
+  let changed: (Reading | undefined)[] | undefined;
   for (let i = 0; i < readings.length; i++) {
     if (i > 0 && i % READINGS_AT_ONCE === 0) yield;
     const reading = readings[i];
@@ -90,21 +97,28 @@ function* count(readings: Looked["all"]): Steps<Looked> {
       const { fault, detail = "" } = reading;
       if (fault === "collector_error") own++;
       if (detail.length > MAX_WORDS) {
-        bounded ??= [...readings];
-        bounded[i] = { quality: "bad", fault, detail: clip(detail) };
+        changed ??= [...readings];
+        changed[i] = { quality: "bad", fault, detail: clip(detail) };
       }
-    } else if (reading) read++;
+    } else if (reading) {
+      read++;
+      const seen = doubted(reading, (reading.type ?? variables[i]?.type)?.dimensions);
+      if (seen.quality !== "bad" && seen.doubt) inDoubt++;
+      if (seen === reading) continue;
+      changed ??= [...readings];
+      changed[i] = seen;
+    }
   }
-  return { all: bounded ?? readings, read, faulted, own };
+  return { all: changed ?? readings, read, faulted, own, doubted: inDoubt };
 }
 
-/** The first of them, by name. Pure. */
+/** The first that are bad, or have parts without a value, by name. Pure. */
 export function faultsOf(layout: Layout, readings: readonly (Reading | undefined)[]): SourceReport["faults"] {
   const faults: SourceReport["faults"][number][] = [];
   for (let i = 0; i < readings.length && faults.length < NAMED_FAULTS; i++) {
     const reading = readings[i];
-    if (reading?.quality === "bad")
-      faults.push({ variable: layout.variables[i]?.name ?? String(i), fault: reading.fault, detail: reading.detail ?? null });
+    const problem = reading?.quality === "bad" ? reading : reading?.doubt;
+    if (problem) faults.push({ variable: layout.variables[i]?.name ?? String(i), fault: problem.fault, detail: problem.detail ?? null });
   }
   return faults;
 }

@@ -363,7 +363,7 @@ class SourceTask {
     counters.readouts++;
     const answered = this.#isAnswered(readings);
     const looks = lookAt(this.#spec, readings, failure, settled);
-    const { all, read, faulted, own } = isLarge ? await inSlices(looks, createYielder()) : atOnce(looks);
+    const { all, read, faulted, own, doubted } = isLarge ? await inSlices(looks, createYielder()) : atOnce(looks);
     const problem = answered ? judge(all, failure) : failure && problemOf(failure);
     if (problem) counters.failed_readouts++;
     else this.#lastGoodAt = time;
@@ -376,9 +376,10 @@ class SourceTask {
     }
     counters.values_read += read;
     counters.values_faulted += faulted;
-    this.#faults = faulted > 0 ? faultsOf(this.#layout, all) : NO_FAULTS;
+    const troubled = faulted + doubted;
+    this.#faults = troubled > 0 ? faultsOf(this.#layout, all) : NO_FAULTS;
     this.#ownFaults.note(this.#layout, all, own);
-    if (!problem) this.#faultLog.note(this.#faults, faulted, all.length);
+    if (!problem) this.#faultLog.note(this.#faults, troubled, all.length);
     const readout = { time, spanMs, clockSynced: clock.synced(), bootTimeMs, readings: all };
     if (isLarge) await nextTurn();
     const watching = this.#watch(readout, readings);

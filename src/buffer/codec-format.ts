@@ -10,6 +10,7 @@ import { type DataType, formatDataType, NUMBER_BYTES } from "../model/value.ts";
  *   states, 2 bits each (absent if ALL_GOOD) · scalar bools, 1 bit each · the other values in the layout's order
  *   per bad one: fault u8 (0x80: with a detail) and the detail: 0 and text, or the number of an earlier one
  *   source times (if SOURCE_TIMES): count varint, per entry the distance to the variable before it, then its time
+ *   why readings are uncertain (if DOUBTS)
  * The types are the layout's and not repeated. A value costs its width and nothing more.
  */
 export const VERSION = 1;
@@ -18,7 +19,9 @@ export const ALL_GOOD = 2;
 export const SOURCE_TIMES = 4;
 /** Source times are whole ms, kept as zigzag varint distances from the one before; otherwise as f64. */
 export const WHOLE_TIMES = 8;
-export const KNOWN_FLAGS = CLOCK_SYNCED | ALL_GOOD | SOURCE_TIMES | WHOLE_TIMES;
+/** Behind the source times (`doubts.ts`). */
+export const DOUBTS = 16;
+export const KNOWN_FLAGS = CLOCK_SYNCED | ALL_GOOD | SOURCE_TIMES | WHOLE_TIMES | DOUBTS;
 export const HEADER_BYTES = 26;
 
 export const GOOD = 0;

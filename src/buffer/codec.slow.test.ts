@@ -92,6 +92,25 @@ describe("codec", () => {
     expect(round(layout, readout)).toEqual(readout);
   });
 
+  it("keeps an array whose elements are NaN or infinite, with why it is uncertain, also in steps", () => {
+    const layout = layoutOf({ scalar: "float32", count: 3 }, { scalar: "int16" }, { scalar: "float64", count: 1 }, { scalar: "string" });
+    const doubt = (detail: string) => ({ quality: "uncertain" as const, doubt: { fault: "not_a_number" as const, detail } });
+    const readout = readoutOf(
+      { value: [1, Number.NaN, Number.NEGATIVE_INFINITY], sourceTime: 5, ...doubt("element 1 is NaN") },
+      good(1),
+      { value: [Number.POSITIVE_INFINITY], ...doubt("element 0 is Infinity") },
+      { value: '{"a":null}', ...doubt("a is NaN") },
+    );
+    expect(round(layout, readout)).toEqual(readout);
+    const { payload } = encodeReadout(layout, readout);
+    const steps = encodeSteps(layout, readout, 1);
+    let step = steps.next();
+    while (!step.done) step = steps.next();
+    expect(step.value.payload).toEqual(payload);
+    for (let length = 0; length < payload.length; length++)
+      expect(() => decodeReadout(layout, payload.subarray(0, length))).toThrow(DamagedPayloadError);
+  });
+
   it("makes a value bad that its type cannot hold, and leaves the others alone", () => {
     const layout = layoutOf(
       { scalar: "uint16" },

@@ -7,6 +7,7 @@ import {
   BAD,
   baseTime,
   CLOCK_SYNCED,
+  DOUBTS,
   FAULT_OF_CODE,
   GOOD,
   KNOWN_FLAGS,
@@ -17,6 +18,7 @@ import {
   WIDTH,
   WITH_DETAIL,
 } from "./codec-format.ts";
+import { takeDoubts } from "./doubts.ts";
 import { createReadingScratch, type ReadingScratch } from "./reading-scratch.ts";
 
 /** Used by one call at a time: nothing here waits. */
@@ -61,6 +63,13 @@ export function decodeReadout(layout: Layout, payload: Uint8Array, scratch: Read
   }
   if (bad.length > 0) takeBad(reader, bad, readings);
   if (flags & SOURCE_TIMES) takeSourceTimes(reader, (flags & WHOLE_TIMES) !== 0, baseTime(time), readings, scratch);
+  if (flags & DOUBTS)
+    takeDoubts(reader, (i, doubt) => {
+      const reading = readings[i];
+      if (reading?.quality !== "uncertain") return false;
+      scratch.putDoubt(i, doubt);
+      return true;
+    });
   if (reader.left > 0) reader.fail(`${reader.left} bytes too many`);
   return { time, spanMs, clockSynced: (flags & CLOCK_SYNCED) !== 0, readings };
 }
@@ -68,7 +77,8 @@ export function decodeReadout(layout: Layout, payload: Uint8Array, scratch: Read
 /** Whether the clock that stamped this readout was synchronised; true where the payload is not a readout. */
 export const wasClockSynced = (payload: Uint8Array): boolean => payload.length < 2 || ((payload[1] ?? 0) & CLOCK_SYNCED) !== 0;
 
-function takeScalar(reader: ByteReader, scalar: DataType["scalar"]): Scalar {
+/** `isElement`: of an array, in which NaN and the infinities stand for elements without a value. */
+function takeScalar(reader: ByteReader, scalar: DataType["scalar"], isElement = false): Scalar {
   if (scalar === "string") return reader.text();
   const at = reader.skip(WIDTH[scalar]);
   const { view } = reader;
@@ -94,9 +104,9 @@ function takeScalar(reader: ByteReader, scalar: DataType["scalar"]): Scalar {
     case "uint64":
       return view.getBigUint64(at, true);
     case "float32":
-      return finite(reader, view.getFloat32(at, true));
+      return isElement ? view.getFloat32(at, true) : finite(reader, view.getFloat32(at, true));
     case "float64":
-      return finite(reader, view.getFloat64(at, true));
+      return isElement ? view.getFloat64(at, true) : finite(reader, view.getFloat64(at, true));
   }
 }
 
@@ -112,7 +122,7 @@ function takeArray(reader: ByteReader, scalar: DataType["scalar"]): readonly Sca
     for (let i = 0; i < count; i++) values[i] = ((reader.at(start + (i >> 3)) >> (i & 7)) & 1) === 1;
     return values;
   }
-  for (let i = 0; i < count; i++) values[i] = takeScalar(reader, scalar);
+  for (let i = 0; i < count; i++) values[i] = takeScalar(reader, scalar, true);
   return values;
 }
 

@@ -1,4 +1,4 @@
-import { fitsScalar, type Unfit, unfit } from "../model/fits.ts";
+import { fitsElement, fitsScalar, type Unfit, unfit } from "../model/fits.ts";
 import type { Layout } from "../model/layout.ts";
 import type { Steps } from "../model/timer.ts";
 import type { DataType, Reading, Readout, Scalar, Value } from "../model/value.ts";
@@ -10,6 +10,7 @@ import {
   baseTime,
   CLOCK_SYNCED,
   type Column,
+  DOUBTS,
   FAULT_CODE,
   GOOD,
   MAX_WHOLE_TIME,
@@ -22,6 +23,7 @@ import {
   WIDTH,
   WITH_DETAIL,
 } from "./codec-format.ts";
+import { putDoubts } from "./doubts.ts";
 
 export interface EncodedReadout {
   /** In memory of its own: may be transferred to another thread. */
@@ -36,7 +38,8 @@ const writer = new ByteWriter();
 
 /**
  * Writes one readout in the compact form that the buffer keeps; `decodeReadout` with the same layout gives it back.
- * A value that its variable's type cannot hold becomes bad: not_a_number for NaN and infinities, type_mismatch otherwise.
+ * A value that its variable's type cannot hold becomes bad: not_a_number for NaN and infinities, type_mismatch otherwise. An array keeps its
+ * elements that are NaN or infinite.
  * Throws RangeError if the readings do not follow the layout.
  */
 export function encodeReadout(layout: Layout, readout: Readout): EncodedReadout {
@@ -48,7 +51,9 @@ export function encodeReadout(layout: Layout, readout: Readout): EncodedReadout 
   const places = begin(writer, plan, readout, found);
   putValues(plan, readings, 0, length, found, writer, places);
   if (found.hasBad) new BadReadings(readings, found.bad).put(0, length);
-  writer.orByte(1, flagsOf(readout, places) | (found.hasTimes ? putTimes(readout, found) : 0));
+  const timeFlags = found.hasTimes ? putTimes(readout, found) : 0;
+  if (found.hasDoubts) putDoubts(writer, readings, (i) => !found.bad?.has(i));
+  writer.orByte(1, flagsOf(readout, places) | timeFlags | doubtFlag(found));
   const { count, explorationCount } = found;
   return { payload: writer.take(), count, explorationCount };
 }
@@ -97,7 +102,11 @@ export function* encodeSteps(layout: Layout, readout: Readout, atOnce = AT_ONCE)
     take(() => times.begin());
     if (times.flags !== 0) yield* takeAll((from, to) => times.put(from, to));
   }
-  head.orByte(1, flagsOf(readout, places) | times.flags);
+  if (found.hasDoubts) {
+    take(() => putDoubts(writer, readings, (i) => !found.bad?.has(i)));
+    yield;
+  }
+  head.orByte(1, flagsOf(readout, places) | times.flags | doubtFlag(found));
   const { count, explorationCount } = found;
   return { payload: yield* joined([head.take(), ...pieces]), count, explorationCount };
 }
@@ -110,6 +119,7 @@ interface Found {
   hasBad: boolean;
   isAllGood: boolean;
   hasTimes: boolean;
+  hasDoubts: boolean;
 }
 
 const nothingFound = (): Found => ({
@@ -119,7 +129,10 @@ const nothingFound = (): Found => ({
   hasBad: false,
   isAllGood: true,
   hasTimes: false,
+  hasDoubts: false,
 });
+
+const doubtFlag = ({ hasDoubts }: Found): number => (hasDoubts ? DOUBTS : 0);
 
 /** Where the bits of states and bools begin; -1: no states are written. */
 interface Places {
@@ -137,7 +150,7 @@ function planFor(layout: Layout, { readings }: Readout): Plan {
 
 /** Most readouts are all good: whether this one is shows before a byte of states is spent on it. */
 function judge({ columns }: Plan, readings: Readout["readings"], from: number, to: number, found: Found): void {
-  let { count, explorationCount, bad, hasBad, isAllGood, hasTimes } = found;
+  let { count, explorationCount, bad, hasBad, isAllGood, hasTimes, hasDoubts } = found;
   for (let i = from; i < to; i++) {
     const column = columns[i];
     const reading = readings[i];
@@ -153,7 +166,10 @@ function judge({ columns }: Plan, readings: Readout["readings"], from: number, t
       hasBad = true;
       continue;
     }
-    if (reading.quality !== "good") isAllGood = false;
+    if (reading.quality !== "good") {
+      isAllGood = false;
+      if (reading.doubt) hasDoubts = true;
+    }
     if (reading.sourceTime !== undefined) hasTimes = true;
     if (!fits(column, reading.value)) {
       bad ??= new Map();
@@ -168,6 +184,7 @@ function judge({ columns }: Plan, readings: Readout["readings"], from: number, t
   found.hasBad = hasBad;
   found.isAllGood = isAllGood;
   found.hasTimes = hasTimes;
+  found.hasDoubts = hasDoubts;
 }
 
 /** Writes all that comes before the values, with room for those of a fixed width behind it. */
@@ -226,7 +243,7 @@ function* joined(pieces: readonly Uint8Array[]): Steps<Uint8Array> {
 
 function fits(column: Column, value: Value): boolean {
   if (!column.isArray) return fitsScalar(column.scalar, value);
-  return Array.isArray(value) && value.every((element) => fitsScalar(column.scalar, element));
+  return Array.isArray(value) && value.every((element) => fitsElement(column.scalar, element));
 }
 
 /** `after`: bytes that stay reserved behind it. The value fits the type. */

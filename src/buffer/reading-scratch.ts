@@ -1,3 +1,4 @@
+import type { Doubt } from "../model/doubt.ts";
 import type { Reading, Value } from "../model/value.ts";
 
 /**
@@ -15,6 +16,8 @@ export interface ReadingScratch {
   put(place: number, quality: "good" | "uncertain", value: Value): Reading;
   /** Of a place that was put. */
   putSourceTime(place: number, epochMs: number): void;
+  /** As putSourceTime; of an uncertain one. */
+  putDoubt(place: number, doubt: Doubt): void;
   /** Holds nothing any more of what was read: texts and arrays may be large. */
   clear(): void;
 }
@@ -23,6 +26,7 @@ interface Filled {
   quality: "good" | "uncertain";
   value: Value;
   sourceTime: number | undefined;
+  doubt: Doubt | undefined;
 }
 
 export function createReadingScratch(): ReadingScratch {
@@ -35,7 +39,7 @@ export function createReadingScratch(): ReadingScratch {
     start(count) {
       // An array that shrinks and grows again is copied several times.
       if (readings.length !== count) readings = new Array<Reading | undefined>(count).fill(undefined);
-      while (filled.length < count) filled.push({ quality: "good", value: 0, sourceTime: undefined });
+      while (filled.length < count) filled.push({ quality: "good", value: 0, sourceTime: undefined, doubt: undefined });
       return readings;
     },
     put(place, quality, value) {
@@ -43,10 +47,14 @@ export function createReadingScratch(): ReadingScratch {
       reading.quality = quality;
       reading.value = value;
       reading.sourceTime = undefined;
+      reading.doubt = undefined;
       return reading;
     },
     putSourceTime(place, epochMs) {
       at(place).sourceTime = epochMs;
+    },
+    putDoubt(place, doubt) {
+      at(place).doubt = doubt;
     },
     clear() {
       for (let place = 0; place < readings.length; place++) {

@@ -4,10 +4,14 @@ import { type DataType, formatDataType, type Value } from "./value.ts";
 /** Whether a variable of this type can have the value, as the buffer keeps it; no value is of a type that is not settled. Pure. */
 export function fitsType(value: Value, { scalar, count }: DataType): boolean {
   if (count === undefined) return fitsScalar(scalar, value);
-  return Array.isArray(value) && value.every((element) => fitsScalar(scalar, element));
+  return Array.isArray(value) && value.every((element) => fitsElement(scalar, element));
 }
 
-/** As fitsType, of one element. */
+/** Of an array, whose elements may be without a value: NaN and the infinities. */
+export const fitsElement = (scalar: DataType["scalar"], value: Value): boolean =>
+  fitsScalar(scalar, value) || ((scalar === "float32" || scalar === "float64") && typeof value === "number" && !Number.isFinite(value));
+
+/** As fitsType, of a scalar. */
 export function fitsScalar(scalar: DataType["scalar"], value: Value): boolean {
   switch (scalar) {
     case "auto":

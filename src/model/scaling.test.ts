@@ -33,6 +33,13 @@ describe("scale", () => {
     expect(scale({ quality: "good", value: [value] }, { factor, offset })).toEqual({ quality: "good", value: [scaled] });
   });
 
+  it("leaves an element of an array that is no number to that element", () => {
+    expect(scale({ quality: "good", value: [1, Number.NaN, 1e308] }, { factor: 100, offset: 0 })).toEqual({
+      quality: "good",
+      value: [100, Number.NaN, Number.POSITIVE_INFINITY],
+    });
+  });
+
   it("a float32 counts as its shortest decimal, whether its type is configured or came with it", () => {
     const value = Math.fround(21.3);
     expect(scale({ quality: "good", value }, { factor: 0.1, offset: 0 }, true)).toEqual({ quality: "good", value: 2.13 });

@@ -29,24 +29,24 @@ const fractions = new WeakMap<Scaling, Fraction>();
 /**
  * The reading after scaling: the float64 nearest to the decimal result, so that 7 × 0.1 is 0.7. Factor and offset count as the decimals that
  * were written, an integer as all its digits, a float as its shortest decimal (`isFloat32`: that of a float32). What leaves the numbers is a
- * fault, not a value. Pure.
+ * fault, not a value; of an array only that element is left without one. Pure.
  */
 export function scale(reading: Reading, scaling: Scaling, isFloat32 = false): Reading {
   if (reading.quality === "bad") return reading;
-  const { quality, value: raw, sourceTime, type } = reading;
+  const { quality, value: raw, sourceTime, type, doubt } = reading;
   const isShort = isFloat32 || type?.scalar === "float32";
   const fraction = fractionOf(scaling);
   const one = (scalar: Scalar): number => scaled(scalar, isShort, fraction);
   const value = typeof raw === "object" ? raw.map(one) : one(raw);
-  const finite = typeof value === "number" ? Number.isFinite(value) : value.every(Number.isFinite);
-  if (!finite)
+  // An element of an array that is no number is that element's alone.
+  if (typeof value === "number" && !Number.isFinite(value))
     return {
       quality: "bad",
       fault: "out_of_range",
       detail: `scaled by ${scaling.factor} with offset ${scaling.offset} it is not a finite number`,
     };
   // Not the type that came with it: that is the raw value's.
-  return sourceTime === undefined ? { quality, value } : { quality, value, sourceTime };
+  return { quality, value, ...(sourceTime !== undefined && { sourceTime }), ...(doubt && { doubt }) };
 }
 
 function scaled(raw: Scalar, isFloat32: boolean, { factor, offset, places, quick }: Fraction): number {

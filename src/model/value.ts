@@ -1,3 +1,4 @@
+import type { Doubt } from "./doubt.ts";
 import type { Fault } from "./fault.ts";
 
 export const SCALAR_TYPES = [
@@ -66,6 +67,8 @@ export type Reading =
       readonly sourceTime?: number | undefined;
       /** the type that came with the value, where the variable's is `auto` */
       readonly type?: DataType;
+      /** Of an uncertain value of several parts: some of them have none, and are NaN or infinite in an array, null in a structure's JSON. */
+      readonly doubt?: Doubt | undefined;
     }
   | { readonly quality: "bad"; readonly fault: Fault /** the protocol's own code and words */; readonly detail?: string };
 

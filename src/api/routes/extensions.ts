@@ -18,6 +18,8 @@ export const extensionInfoSchema = z.object({
 /** Names in `optional_fields`. */
 export const CLOCK_OF_VALUES = "values.clock";
 export const CLOCK_OF_LOSSES = "losses.clock";
+/** Elements of arrays may be null. */
+export const NULLS_IN_VALUES = "values.null_elements";
 
 export const revisionSchema = z.object({
   revision: z.string().min(1).describe("Changes with the collector's data sources, variables, data sinks and secrets, never with a status"),

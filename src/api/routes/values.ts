@@ -18,13 +18,13 @@ export type Quality = (typeof QUALITIES)[number];
 const instant = z.iso.datetime({ offset: true });
 /** An integer beyond 2^53 arrives as a bigint, with all its digits. */
 const scalar = z.union([z.boolean(), z.number(), z.bigint(), z.string()]);
-const value = z.union([scalar, boundedArray(scalar, MAX_COUNT)]).nullable();
+const value = z.union([scalar, boundedArray(scalar.nullable(), MAX_COUNT)]).nullable();
 
 /** One value of one variable. */
 export const sampleSchema = z.strictObject({
   time: instant.describe("When it was read"),
   variable: uuidSchema.describe("The variable"),
-  value: value.describe("The value; null where it is bad"),
+  value: value.describe("The value; null where it is bad, and null for an element of an array that has none"),
   quality: z.enum(QUALITIES).describe("How far the value can be relied on"),
   clock: z
     .exactOptional(z.enum(CLOCK_STATES))

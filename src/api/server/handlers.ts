@@ -1,6 +1,6 @@
 import type { z } from "zod";
 import type { Log } from "../../model/context.ts";
-import { CLOCK_OF_LOSSES, CLOCK_OF_VALUES } from "../routes/extensions.ts";
+import { CLOCK_OF_LOSSES, CLOCK_OF_VALUES, NULLS_IN_VALUES } from "../routes/extensions.ts";
 import type { ROUTES } from "../routes/index.ts";
 import type { Route } from "../routes/route.ts";
 import type { Collectors } from "./collectors.ts";
@@ -238,7 +238,7 @@ function valueHandlers({ collectors, dataSources, variables, values }: Resources
 function extensionHandlers({ collectors, dataSources, dataSinks, variables, secrets, log }: Resources, common: HandlerBasics) {
   const ofVariables = common.handlersOf("variables", variables, common.reachOf);
   return {
-    getExtensions: () => ok({ extension: "collector", version: 1, optional_fields: [CLOCK_OF_VALUES, CLOCK_OF_LOSSES] }),
+    getExtensions: () => ok({ extension: "collector", version: 1, optional_fields: [CLOCK_OF_VALUES, CLOCK_OF_LOSSES, NULLS_IN_VALUES] }),
     listVariables: ({ query: { cursor, ...filters }, caller }) => ok(variables.list({ cursor, filters, reach: common.reachOf(caller) })),
     createVariable: ({ body, caller }) => {
       const source = findSource(dataSources, body.data_source, common.reachOf(caller));

@@ -1,4 +1,4 @@
-import { CLOCK_OF_LOSSES, CLOCK_OF_VALUES } from "../routes/extensions.ts";
+import { CLOCK_OF_LOSSES, CLOCK_OF_VALUES, NULLS_IN_VALUES } from "../routes/extensions.ts";
 import type { Operation } from "../routes/index.ts";
 
 /** What is sent to an operation and what it answers. A test sends each of them and compares the answers. */
@@ -138,7 +138,7 @@ export const EXAMPLES: Readonly<Partial<Record<Operation, Example>>> = {
   createMachine: { requests: { machine: { uuid: MACHINE, name: "press 1", site: SITE } }, answer: machine },
   getMachine: { answer: machine },
   patchMachine: { requests: { name: { name: "press 1, west" } } },
-  getExtensions: { answer: { extension: "collector", version: 1, optional_fields: [CLOCK_OF_VALUES, CLOCK_OF_LOSSES] } },
+  getExtensions: { answer: { extension: "collector", version: 1, optional_fields: [CLOCK_OF_VALUES, CLOCK_OF_LOSSES, NULLS_IN_VALUES] } },
   getRevision: { answer: { revision: "5f1c2a9e-17" } },
   getSecrets: { answer: { secrets: { [SOURCE]: { password: "write-only" } } } },
   putReadoutStatuses: {

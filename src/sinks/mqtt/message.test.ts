@@ -67,12 +67,19 @@ describe("the message", () => {
     expect(JSON.parse(payload).readouts[0].source_ts).toEqual({ b: "2026-11-20T09:00:00.122Z" });
   });
 
-  test("has NaN and the infinities as errors, also inside an array", () => {
-    const layout = layoutOf(["a", "float64"], ["b", "float32"], ["c", "float32[2]"], ["d", "float64"]);
-    const readout = JSON.parse(only(batchOf(layout, [good(Number.NaN), good(Number.POSITIVE_INFINITY), good([1, Number.NaN]), good(2)])))
-      .readouts[0];
+  test("has NaN and the infinities as errors", () => {
+    const layout = layoutOf(["a", "float64"], ["b", "float32"], ["d", "float64"]);
+    const readout = JSON.parse(only(batchOf(layout, [good(Number.NaN), good(Number.POSITIVE_INFINITY), good(2)]))).readouts[0];
     expect(readout.values).toEqual({ d: 2 });
-    expect(readout.errors).toEqual({ a: { fault: "not_a_number" }, b: { fault: "not_a_number" }, c: { fault: "not_a_number" } });
+    expect(readout.errors).toEqual({ a: { fault: "not_a_number" }, b: { fault: "not_a_number" } });
+  });
+
+  test("one NaN in an array is null and in doubts, and loses no other element", () => {
+    const layout = layoutOf(["a", "float32[2]"], ["b", "float64"]);
+    const doubt = { fault: "not_a_number" as const, detail: "element 1 is NaN" };
+    const readout = JSON.parse(only(batchOf(layout, [{ quality: "uncertain", value: [1, Number.NaN], doubt }, good(2)]))).readouts[0];
+    expect(readout).toMatchObject({ values: { a: [1, null], b: 2 }, uncertain: ["a"], doubts: { a: doubt } });
+    expect(readout).not.toHaveProperty("errors");
   });
 
   test("keeps the sign of a negative zero", () => {

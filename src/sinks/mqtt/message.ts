@@ -1,6 +1,6 @@
 import { clockStateOf } from "../../model/clock.ts";
 import type { Layout } from "../../model/layout.ts";
-import type { Readout } from "../../model/value.ts";
+import type { Reading, Readout } from "../../model/value.ts";
 import type { BatchPart, PublishedLoss, SinkBatch } from "../sink.ts";
 import { JsonBytes } from "./json-bytes.ts";
 import type { PayloadPool } from "./payload-pool.ts";
@@ -232,6 +232,7 @@ function writeReadout(readout: Readout, columns: Columns, int64: Int64, from = 0
   let good = 0;
   let hasSourceTimes = false;
   let isUncertain = false;
+  let isDoubted = false;
   const spanMs = Number.isFinite(readout.spanMs) ? readout.spanMs : 0;
   out.text(`{"ts":${timeText(time)},"span_ms":${spanMs},"clock":"${clockStateOf(readout)}","values":{`);
   for (let i = from; i < to; i++) {
@@ -243,11 +244,13 @@ function writeReadout(readout: Readout, columns: Columns, int64: Int64, from = 0
     writeKey(columns, i);
     writeValue(out, reading.value, columns.isFloat32[i] === 1, int64);
     if (reading.quality === "uncertain") isUncertain = true;
+    if (reading.doubt) isDoubted = true;
     if (reading.sourceTime !== undefined && reading.sourceTime !== time) hasSourceTimes = true;
   }
   out.text("}");
   if (isUncertain) writeUncertain(readings, columns, from, to);
-  if (good < count) writeErrors(readings, columns, from, to);
+  if (isDoubted) writeFaults("doubts", readings, columns, from, to, (reading) => isWritable(reading) && reading.doubt !== undefined);
+  if (good < count) writeFaults("errors", readings, columns, from, to, (reading) => !isWritable(reading));
   if (hasSourceTimes) writeSourceTimes(readout, columns, from, to);
   out.text("}");
   return count;
@@ -267,11 +270,19 @@ function writeUncertain(readings: Readout["readings"], columns: Columns, from: n
   out.text("]");
 }
 
-function writeErrors(readings: Readout["readings"], columns: Columns, from: number, to: number): void {
-  let separator = ',"errors":{';
+/** `doubts`: parts of the value have none. `errors`: it has no value. */
+function writeFaults(
+  key: "doubts" | "errors",
+  readings: Readout["readings"],
+  columns: Columns,
+  from: number,
+  to: number,
+  isMeant: (reading: Reading) => boolean,
+): void {
+  let separator = `,"${key}":{`;
   for (let i = from; i < to; i++) {
     const reading = readings[i];
-    if (reading === undefined || !isPublished(columns, i) || isWritable(reading)) continue;
+    if (reading === undefined || !isPublished(columns, i) || !isMeant(reading)) continue;
     out.text(separator);
     separator = ",";
     writeKey(columns, i);

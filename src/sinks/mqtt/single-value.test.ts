@@ -133,10 +133,10 @@ test("NaN and the infinities are bad, and a time that no calendar has is left ou
     q: "bad",
     fault: "not_a_number",
   });
-  expect(one("raw", TEMP, good([1, Number.NaN]), { time: 1e300 })).toMatchObject({
-    text: "",
-    properties: { q: "bad", fault: "not_a_number" },
-  });
+  const doubt = { fault: "not_a_number" as const, detail: "element 1 is NaN" };
+  const array: Reading = { quality: "uncertain", value: [1, Number.NaN], doubt };
+  expect(one("raw", TEMP, array, { time: 1e300 })).toMatchObject({ text: "[1,null]", properties: { q: "uncertain", ...doubt } });
+  expect(JSON.parse(one("value", TEMP, array, { time: 1e300 }).text)).toMatchObject({ value: [1, null], q: "uncertain", ...doubt });
   expect(one("raw", TEMP, good(1), { time: 1e300 }).properties).not.toHaveProperty("ts");
 });
 

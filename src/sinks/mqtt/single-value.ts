@@ -62,7 +62,7 @@ function writeOne(reading: Reading, readout: Readout, { type, unit }: LayoutVari
   else out.text("null");
   out.text(`,"ts":${timeText(readout.time)},"q":"${hasValue ? reading.quality : "bad"}","unit":${JSON.stringify(unit)}`);
   out.text(`,"clock":"${clockStateOf(readout)}"`);
-  if (!hasValue) {
+  if (!hasValue || reading.doubt) {
     out.text(",");
     writeFault(out, reading);
   }
@@ -82,7 +82,7 @@ function writeRaw(reading: Reading, { type }: LayoutVariable): void {
 
 function propertiesOf(reading: Reading, readout: Readout, { unit }: LayoutVariable, { backlog }: SinkBatch): UserProperties {
   const hasValue = isWritable(reading);
-  const { fault, detail } = hasValue ? {} : faultOf(reading);
+  const { fault, detail } = hasValue && !reading.doubt ? {} : faultOf(reading);
   const sourceTime = sourceTimeOf(reading, readout);
   const all: Readonly<Record<string, string | undefined>> = {
     ts: isoTime(readout.time),

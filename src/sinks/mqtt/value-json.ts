@@ -7,19 +7,18 @@ export type Int64 = "number" | "string";
 
 export type WritableReading = Extract<Reading, { readonly value: Value }>;
 
-/** What JSON has no word for (NaN, infinities) is a fault, not a value. */
+/** What JSON has no word for (NaN, infinities) is a fault, not a value; an element of an array is null. */
 export function isWritable(reading: Reading): reading is WritableReading {
   if (reading.quality === "bad") return false;
   const { value } = reading;
-  if (typeof value === "number") return Number.isFinite(value);
-  return typeof value !== "object" || value.every((element) => typeof element !== "number" || Number.isFinite(element));
+  return typeof value !== "number" || Number.isFinite(value);
 }
 
-/** The fault of a reading that is not writable, and the device's words for it. */
+/** The fault of a reading that is not writable or in doubt, and the words for it. */
 export const faultOf = (reading: Reading): { readonly fault: string; readonly detail?: string | undefined } =>
-  reading.quality === "bad" ? reading : { fault: "not_a_number" };
+  reading.quality === "bad" ? reading : (reading.doubt ?? { fault: "not_a_number" });
 
-/** `"fault":…,"detail":…` of a reading that is not writable. */
+/** `"fault":…,"detail":…` of a reading that is not writable or in doubt. */
 export function writeFault(out: JsonBytes, reading: Reading): void {
   const { fault, detail } = faultOf(reading);
   out.text(`"fault":"${fault}"`);
@@ -55,7 +54,8 @@ export function writeValue(out: JsonBytes, value: Value, isFloat32: boolean, int
 function writeScalar(out: JsonBytes, value: Scalar, isFloat32: boolean, int64: Int64): void {
   switch (typeof value) {
     case "number":
-      if (isFloat32 && (value | 0) !== value) out.text(float32Text(value));
+      if (!Number.isFinite(value)) out.text("null");
+      else if (isFloat32 && (value | 0) !== value) out.text(float32Text(value));
       else out.number(value);
       break;
     case "bigint":

@@ -25,9 +25,9 @@ const readoutOf = (readings: readonly (Reading | undefined)[], time = TIME): Rea
 const batchOf = (layout: Layout, ...readouts: Readout[]): SinkBatch => ({ id: "e-1-9", layout, readouts, backlog: false });
 const good = (value: Value): Reading => ({ quality: "good", value });
 
-const partsWithin = (batch: SinkBatch, maxBytes: number, takesClock = true) => {
+const partsWithin = (batch: SinkBatch, maxBytes: number, takesClock = true, takesNulls = true) => {
   let leftOut = 0;
-  const parts = [...partsOf(batch, { maxBytes: () => maxBytes, leftOut: (values) => (leftOut += values), takesClock })];
+  const parts = [...partsOf(batch, { maxBytes: () => maxBytes, leftOut: (values) => (leftOut += values), takesClock, takesNulls })];
   return { parts, leftOut };
 };
 /** As the route takes it, integers exact. */
@@ -73,10 +73,17 @@ describe("a batch", () => {
     ["float64", 5e-324, 5e-324],
     ["string", 'a "quoted"\n\u0000 \ud800 ü', 'a "quoted"\n\u0000 \ud800 ü'],
     ["float64", Number.NaN, null],
-    ["float32", [1, Number.NEGATIVE_INFINITY], null],
   ])("has a %s exactly: %s", (scalar, value, expected) => {
     const [sample] = only(batchOf(layoutOf(scalar), readoutOf([good(value)]))).values;
     expect(sample).toMatchObject({ value: expected, quality: expected === null ? "bad" : "good" });
+  });
+
+  test("an array with a NaN has null in its place, or is bad where the API takes no such array", () => {
+    const batch = batchOf(layoutOf("float32"), readoutOf([{ quality: "uncertain", value: [1, Number.NEGATIVE_INFINITY] }]));
+    const samples = (takesNulls: boolean) =>
+      partsWithin(batch, 10_000, true, takesNulls).parts.flatMap((part) => part.samples.map((text) => JSON.parse(text)));
+    expect(samples(true)).toMatchObject([{ value: [1, null], quality: "uncertain" }]);
+    expect(samples(false)).toMatchObject([{ value: null, quality: "bad" }]);
   });
 
   test("has explored variables too, and nothing where nothing was asked for", () => {
@@ -168,7 +175,7 @@ describe("parts", () => {
     const batch = batchOf(layoutOf("bool"), ...Array.from({ length: 10 }, (_, n) => readoutOf([good(true)], TIME + n)));
     let maxBytes = 450;
     const sizes: number[] = [];
-    for (const part of partsOf(batch, { maxBytes: () => maxBytes, leftOut: () => {}, takesClock: true })) {
+    for (const part of partsOf(batch, { maxBytes: () => maxBytes, leftOut: () => {}, takesClock: true, takesNulls: true })) {
       sizes.push(part.samples.length);
       maxBytes = 1;
     }

@@ -46,13 +46,15 @@ export interface PartsOptions {
   readonly leftOut: (values: number) => void;
   /** The API takes what is said of the clock. */
   readonly takesClock: boolean;
+  /** It takes arrays with elements that are null; else an array with one is bad. */
+  readonly takesNulls: boolean;
 }
 
 /**
  * A batch in parts whose samples have at most `maxBytes` together, as it is at that moment; a sample alone may exceed it. None where there
  * is nothing to write. Readings at a time that the API cannot express are left out and counted. Made as they are taken.
  */
-export function* partsOf({ layout, readouts }: SinkBatch, { maxBytes, leftOut, takesClock }: PartsOptions): Generator<Part> {
+export function* partsOf({ layout, readouts }: SinkBatch, { maxBytes, leftOut, takesClock, takesNulls }: PartsOptions): Generator<Part> {
   const columns = columnsOf(layout);
   let from = 0;
   let samples: string[] = [];
@@ -70,7 +72,7 @@ export function* partsOf({ layout, readouts }: SinkBatch, { maxBytes, leftOut, t
       const reading = readings[place];
       const column = columns[place];
       if (reading === undefined || column === undefined) continue;
-      const sample = `${start}${column.head}${outcomeText(reading, column.isFloat32)}${end}`;
+      const sample = `${start}${column.head}${outcomeText(reading, column.isFloat32, takesNulls)}${end}`;
       const size = Buffer.byteLength(sample) + 1;
       if (samples.length > 0 && bytes + size > maxBytes()) {
         yield { from, samples, bytes, whole: false };
@@ -118,15 +120,16 @@ export function bodyOf({ id, layout }: Pick<SinkBatch, "id" | "layout">, { from,
 }
 
 /** `value` and `quality`. Numbers that JSON cannot express (NaN, infinities) have no value. */
-function outcomeText(reading: Reading, isFloat32: boolean): string {
-  const text = reading.quality === "bad" ? undefined : valueText(reading.value, isFloat32);
+function outcomeText(reading: Reading, isFloat32: boolean, takesNulls: boolean): string {
+  const text = reading.quality === "bad" ? undefined : valueText(reading.value, isFloat32, takesNulls);
   return text === undefined ? 'null,"quality":"bad"' : `${text},"quality":"${reading.quality}"`;
 }
 
-function valueText(value: Value, isFloat32: boolean): string | undefined {
+function valueText(value: Value, isFloat32: boolean, takesNulls: boolean): string | undefined {
   if (typeof value !== "object") return scalarText(value, isFloat32);
   const elements = value.map((element) => scalarText(element, isFloat32));
-  return elements.includes(undefined) ? undefined : `[${elements.join(",")}]`;
+  if (!takesNulls && elements.includes(undefined)) return undefined;
+  return `[${elements.map((text) => text ?? "null").join(",")}]`;
 }
 
 function scalarText(value: Scalar, isFloat32: boolean): string | undefined {

@@ -1,6 +1,6 @@
 import * as z from "zod";
 import type { Requester } from "../../api/requester.ts";
-import { CLOCK_OF_LOSSES, CLOCK_OF_VALUES } from "../../api/routes/extensions.ts";
+import { CLOCK_OF_LOSSES, CLOCK_OF_VALUES, NULLS_IN_VALUES } from "../../api/routes/extensions.ts";
 import { apiAccessSchema } from "../../model/api-access.ts";
 import type { Context } from "../../model/context.ts";
 import { parseDuration } from "../../model/duration.ts";
@@ -166,7 +166,12 @@ class PlatformSink implements Sink {
     const maxBytes = () => Math.min(this.#splitBytes, (batch.maxMessageBytes ?? Number.POSITIVE_INFINITY) - envelopeBytes);
     const leftOut = (values: number) =>
       refuse(tally, values, `${batch.layout.source.name}: a readout has a time outside the years 0 to 9999; set the clock of this machine`);
-    for (const first of partsOf(batch, { maxBytes, leftOut, takesClock: this.#fields.has(CLOCK_OF_VALUES) })) {
+    for (const first of partsOf(batch, {
+      maxBytes,
+      leftOut,
+      takesClock: this.#fields.has(CLOCK_OF_VALUES),
+      takesNulls: this.#fields.has(NULLS_IN_VALUES),
+    })) {
       const parts = [first];
       for (let part = parts.shift(); part; part = parts.shift()) parts.unshift(...(await this.#send(batch, part, tally)));
     }

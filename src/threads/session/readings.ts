@@ -24,6 +24,7 @@ const OTHER = 0b1000;
 const HAS_TIME = 0b1_0000;
 const HAS_TYPE = 0b10_0000;
 const HAS_DETAIL = 0b100_0000;
+const HAS_DOUBT = 0b1000_0000;
 
 const BYTES_EACH = 8 + 8 + 4 + 1;
 
@@ -56,7 +57,7 @@ export function packReadings(readings: readonly (Reading | undefined)[]): Packed
       kinds[i] = BAD | (reading.detail === undefined ? 0 : HAS_DETAIL);
       continue;
     }
-    const { value, sourceTime, type } = reading;
+    const { value, sourceTime, type, doubt } = reading;
     let kind = reading.quality === "good" ? GOOD : UNCERTAIN;
     if (typeof value === "number") numbers[i] = value;
     else if (typeof value === "boolean") {
@@ -73,6 +74,10 @@ export function packReadings(readings: readonly (Reading | undefined)[]): Packed
     if (type !== undefined) {
       kind |= HAS_TYPE;
       typeAt[i] = typeIndex(type);
+    }
+    if (doubt !== undefined) {
+      kind |= HAS_DOUBT;
+      others.push(doubt);
     }
     kinds[i] = kind;
   }
@@ -117,6 +122,7 @@ export function unpackReadings({ count, buffer, types, others }: PackedReadings)
     const sourceTime = times[i] ?? 0;
     if (kind & HAS_TIME) readings[i] = type ? { quality, value, sourceTime, type } : { quality, value, sourceTime };
     else readings[i] = type ? { quality, value, type } : { quality, value };
+    if (kind & HAS_DOUBT) readings[i] = { ...readings[i], doubt: others[next++] } as Reading;
   }
   return readings;
 }
