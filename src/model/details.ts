@@ -1,5 +1,6 @@
 import * as z from "zod";
 import "./issue-words.ts";
+import { withoutUserInformation } from "./endpoint-url.ts";
 import { hostSchema } from "./host.ts";
 
 /** `details.type` of the data sources in the API (API-V2, 2.2). */
@@ -106,6 +107,7 @@ const POLICY_FITS_MODE = {
   error: "a security_mode other than None requires an endpoint_security_policy other than None",
 };
 
+const USER_IN_URL = "a URL holds no user and no password: give them as user_identity";
 const SECURITY_SETTINGS = "Security of the connection to the OPC UA server";
 const USER_IDENTITY = "Who the collector logs in as";
 const PROTOCOL_DETAILS = "What the gateway is asked for";
@@ -177,6 +179,7 @@ export const DETAILS = {
         endpoint_url: z
           .string()
           .regex(/^opc\.tcp:\/\/\S+$/i, "expected a URL such as opc.tcp://192.168.0.10:4840/path")
+          .refine((url) => withoutUserInformation(url) === url, USER_IN_URL)
           .describe("Endpoint URL with opc.tcp:// prefix, host, port and server path"),
         security_settings: security.create.refine(policyFitsMode, POLICY_FITS_MODE).describe(SECURITY_SETTINGS),
         user_identity: z

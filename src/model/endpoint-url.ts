@@ -13,6 +13,16 @@ export interface EndpointParts {
 
 const URL_FORM = /^opc\.tcp:\/\/(?:\[([^\]/]+)\]|([^:/?#\s[\]]+))(?::(\d{1,5}))?([/?#].*)?$/is;
 
+/** What stands before an `@` in the authority of a URL; a password that holds a slash is part of it. */
+const USER_INFORMATION = /^([a-z][a-z0-9+.-]*:\/\/|(?![a-z][a-z0-9+.-]*:\/\/))(?:[^/?#@]*@|[^/?#@:[]*:(?!\d{1,5}(?:[/?#]|$)).*@)/is;
+
+/** A URL or host without user and password. Pure. */
+export function withoutUserInformation(text: string): string {
+  let bare = text;
+  while (USER_INFORMATION.test(bare)) bare = bare.replace(USER_INFORMATION, "$1");
+  return bare;
+}
+
 /** Takes an OPC UA TCP endpoint's URL apart; undefined for what is none. Pure. */
 export function endpointParts(url: string): EndpointParts | undefined {
   const match = URL_FORM.exec(url);

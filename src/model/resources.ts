@@ -1,6 +1,7 @@
 import * as z from "zod";
 import { boundedArray, boundedRecord } from "./bounded.ts";
 import { detailsCreateSchema, detailsReadSchema } from "./details.ts";
+import { withoutUserInformation } from "./endpoint-url.ts";
 import { SINK_TYPES, sinkDetailsCreateSchema, sinkDetailsReadSchema } from "./sink-details.ts";
 import { readoutStatusSchema } from "./status.ts";
 import { uuidSchema } from "./uuid.ts";
@@ -48,15 +49,26 @@ const orNull = <T extends z.ZodType>(schema: T) => schema.nullable().catch(null)
 const typeIn = (details: unknown): string | undefined =>
   typeof details === "object" && details !== null && "type" in details && typeof details.type === "string" ? details.type : undefined;
 
-/** Details without the fields that are null: null is absent there too. */
-const withoutNulls = (details: unknown): unknown =>
+/** Fields of the details that name a host or a URL. */
+const ADDRESSES: ReadonlySet<string> = new Set(["host", "endpoint_url"]);
+
+/**
+ * Details without the fields that are null, which are absent there too, and without user and password in an address: from here on they
+ * would be logged, kept, shown and sent to the device.
+ */
+const cleaned = (details: unknown): unknown =>
   typeof details === "object" && details !== null && !Array.isArray(details)
-    ? Object.fromEntries(Object.entries(details).filter(([, value]) => value !== null))
+    ? Object.fromEntries(
+        Object.entries(details).flatMap(([field, value]) => {
+          if (value === null) return [];
+          return [[field, ADDRESSES.has(field) && typeof value === "string" ? withoutUserInformation(value) : value]];
+        }),
+      )
     : details;
 
 /**
  * A data source as the collector takes it from the API (API-V2, 2.1): `uuid` is all that it needs. Unknown fields are dropped; `details`
- * are left as they came but for fields that are null, so that a bad one is this source's status and hurts no other. Without a collector it belongs to
+ * are left as they came but for fields that are null and passwords in addresses, so that a bad one is this source's status and hurts no other. Without a collector it belongs to
  * the one that asked for it; without a name its uuid is the name.
  */
 export const dataSourceSchema = z
@@ -78,7 +90,7 @@ export const dataSourceSchema = z
     ...record,
     type: record.type ?? typeIn(record.details) ?? "",
     name: record.name ?? record.uuid,
-    details: withoutNulls(record.details),
+    details: cleaned(record.details),
   }));
 
 /** Of a data source as it came, the fields that something else stands in for, said because they decide how it is read. Pure. */
@@ -151,7 +163,7 @@ export const dataSinkSchema = z
   .transform((record) => ({
     ...record,
     type: record.type ?? typeIn(record.details) ?? "",
-    details: withoutNulls(record.details),
+    details: cleaned(record.details),
   }));
 
 /** A data sink as the API answers it, with every field of API-V2, 2.5, and no other. */

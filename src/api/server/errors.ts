@@ -116,7 +116,7 @@ function isPlain(issue: z.core.$ZodIssue, value: unknown): value is string | num
   if (issue.code === "invalid_type" && !SCALARS.has(issue.expected)) return false;
   // A union without a discriminator at this place may be meant for an object.
   if (issue.code === "invalid_union" && issue.discriminator === undefined) return false;
-  if (typeof value === "string") return value.length <= MAX_TEXT && !/:\/\/[^/]*@|passw|secret|[{[]/i.test(value);
+  if (typeof value === "string") return value.length <= MAX_TEXT && !/@|passw|secret|[{[]/i.test(value);
   return value === null || typeof value === "number" || typeof value === "boolean";
 }
 
