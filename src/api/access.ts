@@ -1,12 +1,12 @@
 import { X509Certificate } from "node:crypto";
 import path from "node:path";
 import { readBoundedFile } from "../lib/bounded-file.ts";
+import { proveOwner } from "../lib/socket-owner.ts";
 import type { ApiAccess } from "../model/api-access.ts";
 import { messageOf } from "../model/failure.ts";
 import type { Settings } from "../model/settings.ts";
 import { type ProxyEnvironment, proxyEnvironment } from "../os/proxy-environment.ts";
 import type { Route } from "./connections.ts";
-import { isLoopback } from "./loopback.ts";
 import { proxyFor } from "./proxy.ts";
 import type { RequesterOptions } from "./requester.ts";
 
@@ -32,12 +32,11 @@ export function apiAccess(settings: ApiSettings, stateDir: string): ApiAccess {
       insecure: api.insecure,
       embedded: false,
     };
-  const socketFile = embeddedSocket(settings, stateDir);
   return {
     url: `${embedded_api.tls ? "https" : "http"}://${embedded_api.listen}`,
     keyFile: path.join(keysFolder(stateDir), "collector.key"),
     authorization: "bare",
-    ...(socketFile !== undefined && { socketFile }),
+    socketFile: embeddedSocket(stateDir),
     insecure: false,
     embedded: true,
   };
@@ -50,13 +49,10 @@ export function personalAccess(settings: ApiSettings, stateDir: string, keyFile:
 }
 
 /**
- * The socket on which the collector asks its own API where other machines can reach that: whatever certificate they are shown, and whether
- * or not it is still good, is nothing to the collector. Undefined: it is asked on its address. Pure.
+ * The socket on which the collector and the verbs ask the embedded API, never its port: whoever holds that while the service is down would get
+ * the keys, and be the configuration. Whatever certificate the network is shown is nothing to them either.
  */
-export function embeddedSocket({ api, embedded_api: { listen, tls } }: ApiSettings, stateDir: string): string | undefined {
-  if (api || (!tls && isLoopback(listen.slice(0, listen.lastIndexOf(":"))))) return undefined;
-  return path.join(stateDir, "api.sock");
-}
+export const embeddedSocket = (stateDir: string): string => path.join(stateDir, "api.sock");
 
 function routeFiles({ tls = {}, proxy, proxy_password_file }: NonNullable<Settings["api"]>): Partial<ApiAccess> {
   const { ca_file, cert_file, key_file } = tls;
@@ -88,7 +84,8 @@ export function requesterAccess(access: ApiAccess): RequesterAccess {
 export type RequesterAccess = Omit<RequesterOptions, "timeouts" | "readRoute"> & { readonly readRoute: () => Route };
 
 /** Throws an Error that names the setting which cannot be used, and nothing that it holds. */
-function routeOf({ url, caFile, certificate, proxy, embedded }: ApiAccess, environment: ProxyEnvironment): Route {
+function routeOf({ url, caFile, certificate, proxy, embedded, socketFile }: ApiAccess, environment: ProxyEnvironment): Route {
+  if (socketFile !== undefined) proveOwner(socketFile);
   if (embedded) return {};
   return {
     ca: caFile === undefined ? undefined : authorities(caFile),

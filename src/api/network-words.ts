@@ -20,6 +20,11 @@ export function networkWords(error: Error): string {
   const inner = firstOf(error);
   const code = errorCode(inner);
   if (code.startsWith("HPE_")) return `what answers does not speak HTTP (${code})`;
+  const socket = "address" in inner && typeof inner.address === "string" && inner.address.startsWith("/") ? inner.address : undefined;
+  if (socket !== undefined && (code === "ENOENT" || code === "ECONNREFUSED"))
+    return `the collector that carries this API does not run: nothing listens on ${socket} (${code}); start it (systemctl start collector, or collector run)`;
+  if (socket !== undefined && code === "EACCES")
+    return `this user may not ask the collector on ${socket}: type sudo, or become a member of its group (${code})`;
   const words = WORDS[code];
   return words === undefined ? messageOf(inner) : `${words} (${code})`;
 }

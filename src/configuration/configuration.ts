@@ -2,6 +2,7 @@ import { isDeepStrictEqual } from "node:util";
 import { apiAccess, embeddedSocket, keysFolder, requesterAccess } from "../api/access.ts";
 import { ApiClient } from "../api/client.ts";
 import type { Desired } from "../api/desired.ts";
+import { isLoopback } from "../api/loopback.ts";
 import { messageOf } from "../model/failure.ts";
 import { withoutCredentials } from "../model/plain-text.ts";
 import type { SourceReport } from "../model/report.ts";
@@ -98,10 +99,11 @@ export class Configuration {
   /** What a person should know of it all the time. */
   notes(): readonly string[] {
     const { api, embedded_api } = this.#settings;
-    const hasSocket = embeddedSocket(this.#settings, this.#options.stateDir) !== undefined;
-    const isReadable = !api && embedded_api.insecure && !embedded_api.tls && hasSocket;
+    const { listen } = embedded_api;
+    const isBeyond = !isLoopback(listen.slice(0, listen.lastIndexOf(":")));
+    const isReadable = !api && embedded_api.insecure && !embedded_api.tls && isBeyond;
     const readable =
-      `the embedded configuration API serves ${embedded_api.listen} in plain http (embedded_api.insecure: true): ` +
+      `the embedded configuration API serves ${listen} in plain http (embedded_api.insecure: true): ` +
       "keys and passwords can be read on the network; name a certificate in embedded_api.tls";
     const closed = this.#closed(this.#settings);
     return [
@@ -214,7 +216,7 @@ function embeddedApiData({ settings, stateDir, collector, version }: Configurati
     listen,
     tls: tls && { certFile: tls.cert_file, keyFile: tls.key_file },
     insecure,
-    socketFile: embeddedSocket(settings, stateDir),
+    socketFile: embeddedSocket(stateDir),
     values: { maxBytes: values.max_bytes, maxAgeMs: values.max_age },
     collector,
     readoutIntervalUnit: settings.readout_interval_unit,

@@ -3,8 +3,10 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import { createServer as createTlsServer } from "node:https";
 import type { ListenOptions, Socket } from "node:net";
 import type { Log } from "../model/context.ts";
+import { errorCode } from "../model/failure.ts";
 import { ConnectionBound, type ConnectionLimits } from "./connection-bound.ts";
 import { type Refusal, refuse } from "./http-refusal.ts";
+import { portHolder } from "./port-holder.ts";
 import { answerWithoutTls, type Certificate, followCertificate } from "./tls-server.ts";
 
 export interface HttpListenerOptions {
@@ -75,13 +77,16 @@ export class HttpListener {
     this.#unfollow = certificate ? followCertificate(server, certificate, log) : () => {};
   }
 
-  /** Rejects with Node's error where it cannot listen there, and with words where the path is too long for a socket. */
+  /** Rejects with Node's error where it cannot listen there, and with words where another has the port or the path is too long for a socket. */
   async listen(place: ListenOptions): Promise<void> {
     const { what, log } = this.#options;
     const server = this.#server;
     if (place.path !== undefined && Buffer.byteLength(place.path) > MAX_PATH_BYTES)
       throw new Error(`${place.path} is too long for a socket (${MAX_PATH_BYTES} bytes at most); choose a shorter state_dir`);
-    await new Promise<void>((done, fail) => server.once("error", fail).listen(place, done));
+    await new Promise<void>((done, fail) => server.once("error", fail).listen(place, done)).catch((error: unknown) => {
+      const holder = place.port !== undefined && errorCode(error) === "EADDRINUSE" ? portHolder(place.port) : undefined;
+      throw holder === undefined ? error : new Error(`EADDRINUSE: the port is in use by ${holder}`, { cause: error });
+    });
     // The people of its user and group. Until here only its owner may connect: the usual umask takes the right to write from everyone else.
     if (place.path !== undefined) chmodSync(place.path, SOCKET_MODE);
     server.removeAllListeners("error").on("error", (error) => log.warn({ err: error }, `the listener of ${what} reported an error`));

@@ -118,6 +118,7 @@ beforeAll(async () => {
       databaseFile,
       keysDir: path.join(work, "keys"),
       listen,
+      socketFile: path.join(work, "api.sock"),
       values: { maxBytes: MIB, maxAgeMs: 86_400_000 },
       collector: COLLECTOR,
       readoutIntervalUnit: "seconds",

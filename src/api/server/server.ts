@@ -4,7 +4,9 @@ import { HttpListener } from "../../lib/http-listener.ts";
 import { createThrottle } from "../../lib/throttle.ts";
 import { readTls } from "../../lib/tls-server.ts";
 import type { Log } from "../../model/context.ts";
+import { messageOf } from "../../model/failure.ts";
 import type { ConfigChange } from "../../model/service-status.ts";
+import { sleep } from "../../model/timer.ts";
 import { uuidSchema } from "../../model/uuid.ts";
 import type { ApiWorkerData, KeyFiles } from "../../threads/api/messages.ts";
 import { createApp, METHODS } from "./app.ts";
@@ -34,6 +36,10 @@ export interface ApiServerOptions extends ApiWorkerData {
   readonly certificateEveryMs?: number;
   /** Those that differ from BACKUP_TIMES. */
   readonly backupTimes?: Partial<BackupTimes>;
+  /** How often a port that is taken is tried again, milliseconds; absent: every 10 s. */
+  readonly portRetryMs?: number;
+  /** Why it does not listen on its port, while it answers on its socket; null: it does now. */
+  readonly onPortTrouble?: (message: string | null) => void;
   /** Requests without a valid key, since the last call. */
   readonly onRefusedKeys?: (count: number) => void;
   /** The last change that somebody made: at the start, and whenever it is another one. */
@@ -108,11 +114,14 @@ export async function startApiServer(options: ApiServerOptions): Promise<ApiServ
     const local = new HttpListener(common);
     listeners = [network, local];
     const closeListeners = () => Promise.all(listeners.map((listener) => listener.close()));
+    const stop = new AbortController();
     try {
-      await network.listen({ host, port });
-      if (options.socketFile !== undefined) {
+      if (options.socketFile === undefined) await network.listen({ host, port });
+      else {
+        // Nobody else has this state folder: what is there was left by a service that ended.
         rmSync(options.socketFile, { force: true });
         await local.listen({ path: options.socketFile });
+        await listenOrRetry(network, { host, port }, options, stop.signal);
       }
     } catch (error) {
       await closeListeners();
@@ -127,6 +136,7 @@ export async function startApiServer(options: ApiServerOptions): Promise<ApiServ
       keyFiles,
       close: () => {
         unfollowChanges();
+        stop.abort();
         closing ??= Promise.all([closeListeners(), app.close()])
           .catch((error: unknown) => log.warn({ err: error }, "closing the configuration API failed"))
           .then(() => backups.stop())
@@ -144,6 +154,38 @@ export async function startApiServer(options: ApiServerOptions): Promise<ApiServ
     db.close();
     throw error;
   }
+}
+
+const PORT_RETRY_MS = 10_000;
+
+/** Settles after the first try: a port that is taken is tried again until it is to be had, or the signal aborts. Never rejects. */
+async function listenOrRetry(
+  listener: HttpListener,
+  place: { readonly host: string; readonly port: number },
+  { listen, log, onPortTrouble = () => {}, portRetryMs = PORT_RETRY_MS }: ApiServerOptions,
+  signal: AbortSignal,
+): Promise<void> {
+  let told: string | undefined;
+  const attempt = async (): Promise<boolean> => {
+    try {
+      await listener.listen(place);
+      if (told !== undefined) {
+        onPortTrouble(null);
+        log.info({ listen }, "the configuration API listens on its port now");
+      }
+      return true;
+    } catch (error) {
+      const trouble = `embedded_api.listen: ${listen} cannot be listened on (${messageOf(error)}); commands of this machine reach the API all the same, others do not. It is tried again, or choose another port`;
+      if (trouble !== told) onPortTrouble(trouble);
+      told = trouble;
+      return false;
+    }
+  };
+  if (await attempt()) return;
+  void (async () => {
+    do await sleep(portRetryMs, signal);
+    while (!signal.aborted && !(await attempt()));
+  })();
 }
 
 /** Looks for another last change: what the command line changes while the API runs is not asked for over HTTP. */

@@ -67,6 +67,7 @@ export async function startTestServer(
     databaseFile: join(folder, "api", "configuration.db"),
     keysDir: join(folder, "keys"),
     listen: "127.0.0.1:0",
+    socketFile: join(folder, "api.sock"),
     values: { maxBytes: 2 ** 30, maxAgeMs: 10 * 365 * 86_400_000 },
     collector,
     readoutIntervalUnit: "seconds",

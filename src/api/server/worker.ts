@@ -19,6 +19,7 @@ export async function runApiWorker(port: MessagePort, data: ApiWorkerData): Prom
       ...data,
       log,
       onRefusedKeys: (count) => post({ type: "refused_keys", count }),
+      onPortTrouble: (message) => post({ type: "port_trouble", message }),
       onChanged: (change) => post({ type: "changed", change }),
     });
     post({ type: "listening", url: server.url, keyFiles: server.keyFiles });

@@ -172,9 +172,9 @@ describe("browse TYPE key=value…", () => {
 describe("browse SOURCE", () => {
   async function configured(settings: Readonly<Record<string, unknown>> = {}) {
     const apiFolder = temporaryFolder();
-    const api = await startTestServer(apiFolder, COLLECTOR, { databaseFile: join(apiFolder, "api", "api.db") });
-    const url = new URL(api.server.url);
-    const place = here({ collector: COLLECTOR, embedded_api: { listen: url.host }, ...settings });
+    const place = here({ collector: COLLECTOR, ...settings });
+    const socketFile = join(place.folder, "api.sock");
+    const api = await startTestServer(apiFolder, COLLECTOR, { databaseFile: join(apiFolder, "api", "api.db"), socketFile });
     mkdirSync(join(place.folder, "keys"), { recursive: true });
     writeFileSync(join(place.folder, "keys", "admin.key"), api.adminKey);
     mkdirSync(join(place.folder, "api-keys"));

@@ -62,8 +62,8 @@ it("proposes an interval where the plan does not fit", async () => {
 });
 
 it("reads a source itself where no service runs, and says so; what fails has its reason", async () => {
-  const api = await startTestServer();
-  const { folder, run } = here({ embedded_api: { listen: new URL(api.server.url).host }, collector: COLLECTOR });
+  const { folder, run } = here({ collector: COLLECTOR });
+  const api = await startTestServer(undefined, COLLECTOR, { socketFile: join(folder, "api.sock") });
   mkdirSync(join(folder, "keys"), { recursive: true });
   writeFileSync(join(folder, "keys", "admin.key"), api.adminKey);
   const device = await plant();

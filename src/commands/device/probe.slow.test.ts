@@ -120,8 +120,8 @@ describe("a device that is typed", () => {
 
 describe("a data source", () => {
   it("is walked to as it is configured, after what the service knows of it", async () => {
-    const api = await startTestServer();
-    const { folder, run } = here({ embedded_api: { listen: new URL(api.server.url).host }, collector: COLLECTOR });
+    const { folder, run } = here({ collector: COLLECTOR });
+    const api = await startTestServer(undefined, COLLECTOR, { socketFile: join(folder, "api.sock") });
     mkdirSync(join(folder, "keys"), { recursive: true });
     writeFileSync(join(folder, "keys", "admin.key"), api.adminKey);
     const details = { type: "modbus_tcp", host: "127.0.0.1", port: plant.port };
@@ -159,7 +159,7 @@ describe("a data source", () => {
     const { folder, run } = here({ embedded_api: { listen: "127.0.0.1:1" }, collector: COLLECTOR });
     mkdirSync(join(folder, "keys"), { recursive: true });
     writeFileSync(join(folder, "keys", "admin.key"), "key");
-    expect(await run("press-1")).toMatchObject({ code: EXIT.ownFailure, err: expect.stringContaining("refused") });
+    expect(await run("press-1")).toMatchObject({ code: EXIT.ownFailure, err: expect.stringContaining("does not run: nothing listens on") });
     const record = {
       uuid: "00000000-0000-4000-8000-000000000001",
       name: "press-1",

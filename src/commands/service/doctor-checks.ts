@@ -1,6 +1,7 @@
 import path from "node:path";
 import { resolveHost } from "../../../drivers/lib/resolve.ts";
 import { permitOf } from "../../lib/policy.ts";
+import { portHolder } from "../../lib/port-holder.ts";
 import { type Address, literalAddress } from "../../model/address.ts";
 import { formatBytes } from "../../model/bytes.ts";
 import { silentLog } from "../../model/context.ts";
@@ -227,17 +228,22 @@ async function portChecks({ checked: { settings }, status }: Patient): Promise<r
   return Promise.all(
     wanted.map(async ([key, at]): Promise<Diagnosis> => {
       const colon = at.lastIndexOf(":");
-      const state = await portState(at.slice(0, colon).replace(/^\[|\]$/g, ""), Number(at.slice(colon + 1)));
+      const port = Number(at.slice(colon + 1));
+      const state = await portState(at.slice(0, colon).replace(/^\[|\]$/g, ""), port);
       if (status) {
+        // The port alone does not say whose it is; the service does.
+        const said = status.alarms.find((alarm) => alarm.includes(`${key}: ${at} cannot be listened on`));
+        if (said !== undefined) return trouble("ports", "failed", said, `End the other program, or choose another port as ${key}.`);
         if (state === "taken") return ok("ports", `${key}: ${at} is listened on`);
         return trouble("ports", "warning", `${key}: nobody listens on ${at}`, "Type `collector tail`: the service has logged why.");
       }
       if (state === "free") return ok("ports", `${key}: ${at} is free`);
+      const holder = state === "taken" ? portHolder(port) : undefined;
       if (state === "taken")
         return trouble(
           "ports",
           "failed",
-          `${key}: another program listens on ${at}`,
+          `${key}: another program listens on ${at}${holder === undefined ? "" : `: ${holder}`}`,
           "Type `ss -ltnp` to find it, or choose another port.",
         );
       return trouble("ports", "unknown", `${key}: ${at} cannot be tried by this user`, "Type `ss -ltn`.");

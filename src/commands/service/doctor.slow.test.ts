@@ -134,6 +134,27 @@ describe("doctor", () => {
     expect(text.split("\n").every((line) => !line.includes("\u001b"))).toBe(true);
   });
 
+  test("fault: a port that another program holds counts as listened on where the service runs", async () => {
+    const taken = net.createServer();
+    await new Promise<void>((done) => taken.listen(0, "127.0.0.1", done));
+    onTestFinished(() => void taken.close());
+    const at = `127.0.0.1:${(taken.address() as AddressInfo).port}`;
+    const { folder, run } = await here({ http: { listen: at } }, OPEN, [press]);
+    const said = `http.listen: ${at} cannot be listened on (the port is in use by process 1 of the user root (init))`;
+    const buffer = { bytes: 0, max_bytes: 2 ** 30 };
+    const config = { ok: true, origin: "api" };
+    const status = { version: "0", started_at: "2026-11-20T07:00:00.000Z", sources: [], sinks: [], alarms: [said], config, buffer };
+    const handlers = { "/status": () => status };
+    const socket = await startLocalSocket(
+      { path: localSocketPath(folder), handlers },
+      { signal: new AbortController().signal, log: silentLog },
+    );
+    onTestFinished(() => socket.close());
+    expect((await run("doctor")).out).toMatch(
+      /\nports +FAILED +http\.listen: .*in use by process 1.*\n +End the other program, or choose another port as http\.listen\./,
+    );
+  });
+
   test("a service that runs says how it is", async () => {
     const { folder, run } = await here({}, OPEN, [press]);
     const status = {

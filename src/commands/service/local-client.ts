@@ -1,6 +1,7 @@
 import { existsSync } from "node:fs";
 import { request } from "node:http";
 import { dirname } from "node:path";
+import { proveOwner } from "../../lib/socket-owner.ts";
 import { errorCode, messageOf } from "../../model/failure.ts";
 import { RUN_FOLDER, runSocketPath } from "../../service/socket-place.ts";
 
@@ -46,7 +47,12 @@ async function callService(socketPath: string, call: Call, signal: AbortSignal, 
 
 const GONE = new Set(["ENOENT", "ECONNREFUSED"]);
 
-function callAt(socketPath: string, { method, path, body }: Call, signal: AbortSignal): Promise<unknown> {
+async function callAt(socketPath: string, { method, path, body }: Call, signal: AbortSignal): Promise<unknown> {
+  try {
+    proveOwner(socketPath);
+  } catch (error) {
+    throw new ServiceError(messageOf(error), { cause: error });
+  }
   return new Promise((done, fail) => {
     const failed = (error: unknown): void => fail(new ServiceError(sentence(socketPath, error), { cause: error }));
     const ask = request({ socketPath, path, method, signal: AbortSignal.any([signal, AbortSignal.timeout(TIMEOUT_MS)]) }, (response) => {

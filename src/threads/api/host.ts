@@ -26,6 +26,8 @@ export class EmbeddedApi {
   readonly #listening = Promise.withResolvers<void>();
   /** Why it does not start: logged once, however often it is tried; undefined: it has started, or has not failed to. */
   #problem: string | undefined;
+  /** Why it does not listen on its port. */
+  #portTrouble: string | undefined;
   /** This worker has said why it ends. */
   #hasSaidWhy = false;
   #refusedKeys = 0;
@@ -59,7 +61,8 @@ export class EmbeddedApi {
 
   /** What a person should know of it, for status. */
   notes(): readonly string[] {
-    return this.#problem === undefined ? this.#deaths.notes(Date.now()) : [this.#problem];
+    if (this.#problem !== undefined) return [this.#problem];
+    return [...(this.#portTrouble === undefined ? [] : [this.#portTrouble]), ...this.#deaths.notes(Date.now())];
   }
 
   stop(): Promise<void> {
@@ -75,9 +78,14 @@ export class EmbeddedApi {
     const { log } = this.#options;
     if (message.type === "listening") {
       const { url, keyFiles } = message;
-      log.info({ url, adminKey: keyFiles.admin, collectorKey: keyFiles.collector }, "the embedded configuration API listens");
+      const keys = { adminKey: keyFiles.admin, collectorKey: keyFiles.collector };
+      if (this.#portTrouble === undefined) log.info({ url, ...keys }, "the embedded configuration API listens");
+      else log.info(keys, "the embedded configuration API answers on its local socket");
       this.#problem = undefined;
       this.#listening.resolve();
+    } else if (message.type === "port_trouble") {
+      if (message.message !== null) log.error({}, message.message);
+      this.#portTrouble = message.message ?? undefined;
     } else if (message.type === "changed") this.#lastChange = message.change;
     else if (message.type === "refused_keys") this.#refusedKeys += message.count;
     else if (message.type === "failed") {

@@ -20,7 +20,7 @@ export interface ApiWorkerData {
   readonly tls?: { readonly certFile: string; readonly keyFile: string } | undefined;
   /** Plain HTTP off loopback, for whoever decided so. */
   readonly insecure?: boolean | undefined;
-  /** A unix socket on which it listens as well, for the collector on this machine; absent: none. */
+  /** A unix socket for the collector and the verbs on this machine: with it, a port that is taken keeps nobody of them out. Absent: none. */
   readonly socketFile?: string | undefined;
   /** What is kept of the values that are sent to it. */
   readonly values: { readonly maxBytes: number; readonly maxAgeMs: number };
@@ -121,7 +121,10 @@ export interface ToApi {
 
 /** Worker → host. */
 export type FromApi =
-  | { readonly type: "listening"; readonly url: string; readonly keyFiles: KeyFiles }
+  /** It answers, on its socket at least. */
+  | { readonly type: "listening"; readonly keyFiles: KeyFiles; readonly url: string }
+  /** Why it does not listen on its port, which it tries again; null: it does. */
+  | { readonly type: "port_trouble"; readonly message: string | null }
   /** It did not start; the worker ends. The message names the file, address or option. */
   | { readonly type: "failed"; readonly message: string }
   | LogMessage
