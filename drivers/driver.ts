@@ -101,6 +101,20 @@ export type Prepared<A = unknown> =
       readonly retryAfterMs?: number;
     };
 
+/** What a look behind the values of a readout has found. */
+export interface Confirmation<A = unknown> {
+  /**
+   * Of the points that were given: their values may be another variable's, and why, in a sentence. The epoch is another one then, so that they
+   * are looked up again before the next readout.
+   */
+  readonly doubtful: readonly { readonly points: readonly Point<A>[]; readonly detail: string }[];
+  /**
+   * So many ms ago began the look at the point that was looked at longest ago: what was read of any point before then was its own. Undefined:
+   * of none of them the device says when it changed.
+   */
+  readonly ageMs: number | undefined;
+}
+
 export interface Discovered {
   readonly address: string;
   readonly name: string;
@@ -139,6 +153,13 @@ export interface Session<A = unknown, R extends Request<A> = Request<A>, L exten
    * prepared are not planned. Throws as `read` does. Absent: addresses are read as they are.
    */
   prepare?(points: readonly Point<A>[], ctx: DriverContext): AsyncIterable<readonly Prepared<A>[]>;
+  /**
+   * Looks whether the device still has the program in which these points were looked up, once their values are read and before they are
+   * published. Takes `withinMs` at most, but for its first request; the rest, which was looked at longest ago, follows in later calls. The same
+   * array of points while nothing changes. Throws ReasonError: the connection is lost. Absent: each read tells of another program by itself, or
+   * nothing does. Not passed on to the session worker.
+   */
+  confirm?(points: readonly Point<A>[], withinMs: number, ctx: DriverContext): Promise<Confirmation<A>>;
   /**
    * What has been prepared holds in sessions of an equal epoch (the version of a program, a list of namespaces). Absent: in all. It
    * changes before a read or a preparing tells of another program.
@@ -340,6 +361,15 @@ export function defineDriver<D, S, A, R extends Request<A>, L extends Limits>(dr
               boundedBatch,
             ),
         }),
+        ...(session.confirm && {
+          confirm: async (points, withinMs, confirmCtx) => {
+            try {
+              return boundedConfirmation(await session.confirm?.(points, withinMs, confirmCtx));
+            } catch (error) {
+              throw bounded(toReasonError(named(error)));
+            }
+          },
+        }),
         ...(session.discover && { discover: (discoverCtx: DriverContext) => guardEach(() => session.discover?.(discoverCtx), failureOf) }),
         ...(session.warnings && { warnings: () => orElse(() => boundedWarnings(session.warnings?.()), []) }),
         alive: () => orElse(() => session.alive(), false),
@@ -382,6 +412,11 @@ function orElse<T>(look: () => T, otherwise: T): T {
 /** What the driver keeps is not what is given: it may add to its own. */
 const boundedWarnings = (warnings: readonly string[] = []): readonly string[] =>
   warnings.slice(0, MAX_WARNINGS).map((words) => clip(words));
+
+const boundedConfirmation = <A>({ doubtful, ageMs }: Confirmation<A> = { doubtful: [], ageMs: undefined }): Confirmation<A> => ({
+  doubtful: doubtful.map(({ points, detail }) => ({ points, detail: clip(detail) })),
+  ageMs,
+});
 
 function boundedBatch<A>(batch: readonly Prepared<A>[]): readonly Prepared<A>[] {
   const isLong = (one: Prepared<A>): boolean => "refusal" in one && bounded(one.refusal) !== one.refusal;

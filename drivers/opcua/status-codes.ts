@@ -71,6 +71,7 @@ const FAULTS: Readonly<Record<Fault, readonly StatusName[]>> = {
   not_a_number: [],
   device_error: [],
   stale: [],
+  program_changed: [],
   no_answer: [
     "BadNoCommunication",
     "BadCommunicationError",

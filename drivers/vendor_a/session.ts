@@ -336,7 +336,7 @@ export class CipSession implements Session<CipAddress, CipRead, CipLimits> {
 type Part = { readonly bytes: number; readonly isMore: boolean } | { readonly changed: string } | FaultError;
 
 const otherProgram = (why: string): FaultError =>
-  new FaultError("stale", `the controller has another program: ${why}; tags are looked up again`, { scope: "program" });
+  new FaultError("program_changed", `the controller has another program: ${why}; tags are looked up again`, { scope: "program" });
 
 function logOnce(words: string, { log, device }: DriverContext): void {
   if (device?.get(KEY_LOGGED) === words) return;

@@ -71,7 +71,7 @@ export function itemFault(error: unknown): FaultError | undefined {
 export class StaleEpoch extends FaultError {
   readonly epoch: string;
   constructor(epoch: string, detail: string) {
-    super("stale", detail, { scope: "program" });
+    super("program_changed", detail, { scope: "program" });
     this.epoch = epoch;
   }
 }

@@ -145,6 +145,11 @@ export class Asking {
     for (const { index } of points) this.readings[index] = reading;
   }
 
+  /** Forgets what was read of these; what failed stays so in this readout. */
+  drop(points: readonly Point[]): void {
+    for (const { index } of points) if (this.readings[index]?.quality !== "bad") this.readings[index] = undefined;
+  }
+
   /** `time`: what it takes of the device's time if it has no answer. Never throws what a device does. */
   async ask(session: AnySession, request: Request, ctx: DriverContext, timeoutMs: number, time: TakenTime): Promise<Outcome> {
     this.#sent++;

@@ -103,6 +103,26 @@ it("keeps the point of what is found where it was, so that what was learned of i
   expect(again[1]).toMatchObject({ index: 1, address: { at: 20 } });
 });
 
+it("tells once which points a look-up has not found where they were, and how often it was another program", async () => {
+  const where = new Map([
+    ["a", 1],
+    ["b", 2],
+    ["c", 3],
+  ]);
+  const { session } = deviceOf(where);
+  const preparation = new Preparation(points);
+  await preparation.run(session("1"), ctx);
+  expect([preparation.programs, preparation.takeMoved()]).toEqual([0, []]);
+  where.set("b", 20);
+  where.delete("c");
+  await preparation.run(session("2"), ctx);
+  expect(preparation.takeMoved()).toMatchObject([
+    { index: 1, address: { at: 2 } },
+    { index: 2, address: { at: 3 } },
+  ]);
+  expect([preparation.programs, preparation.takeMoved()]).toEqual([1, []]);
+});
+
 /** A device that answers no look-up with one of these among the names; `ends`: its connection ends on it. */
 function muteDevice(mute: ReadonlySet<string>, perBatch: number, ends: boolean) {
   let asked = 0;

@@ -37,6 +37,9 @@ export class Preparation {
   #places: Uint8Array | undefined;
   /** Where points were before all was forgotten: one that is found there again stays the same object, with all that was learned of it. */
   #before: (Point | undefined)[] = [];
+  /** Points that were not found where they had been, since these were taken last. */
+  #moved: Point[] = [];
+  #programs = 0;
   #epoch: string | undefined;
   #isNeeded = false;
   #ready: readonly Point[];
@@ -62,6 +65,19 @@ export class Preparation {
     return this.#ready;
   }
 
+  /** How often what was known was forgotten: the device had another program. */
+  get programs(): number {
+    return this.#programs;
+  }
+
+  /** The points, as they were before, that a look-up has not found where they had been; each once. */
+  takeMoved(): readonly Point[] {
+    if (this.#moved.length === 0) return NO_POINTS;
+    const moved = this.#moved;
+    this.#moved = [];
+    return moved;
+  }
+
   /** How far it has come; undefined: all is known, or nothing has to be. */
   get progress(): { readonly done: number; readonly total: number } | undefined {
     const [done, total] = [this.#knownCount, this.#points.length];
@@ -79,6 +95,7 @@ export class Preparation {
   /** What was found holds no longer: the device has another program. */
   forget(): void {
     const known = this.#known;
+    if (this.#knownCount > 0) this.#programs++;
     // Of a source that begins nothing is known.
     for (const { index } of this.#knownCount > 0 ? this.#points : []) {
       const was = known[index];
@@ -191,14 +208,21 @@ export class Preparation {
 
   #take(one: Prepared): void {
     const { point } = one;
+    const before = this.#before[point.index];
     if ("refusal" in one) {
+      if (before) this.#hasMoved(before);
       this.#keep(point, { reading: badReading(one.refusal), dueMs: this.#now() + (one.retryAfterMs ?? Number.POSITIVE_INFINITY) });
       return;
     }
     const { address, type } = one;
-    const before = this.#before[point.index];
     const isSame = before !== undefined && isDeepStrictEqual([before.address, before.type], [address, type]);
+    if (before && !isSame) this.#hasMoved(before);
     this.#keep(point, isSame ? before : { index: point.index, address, type });
+  }
+
+  #hasMoved(before: Point): void {
+    this.#before[before.index] = undefined;
+    this.#moved.push(before);
   }
 
   #keep({ index }: Point, found: Point | Refused): void {
@@ -245,6 +269,8 @@ export class Preparation {
     for (const point of this.#points) if (!this.#known[point.index]) readings[point.index] ??= waiting;
   }
 }
+
+const NO_POINTS: readonly Point[] = [];
 
 const halves = (points: readonly Point[]): (readonly Point[])[] =>
   points.length < 2 ? [points] : [points.slice(0, points.length >> 1), points.slice(points.length >> 1)];

@@ -198,6 +198,13 @@ export class ReadPass implements PassView {
     this.#asking.give(points, reading);
   }
 
+  /** Values that were read of points that are elsewhere by now are forgotten: they may be another variable's. */
+  readAgain(before: readonly Point[], now: readonly Point[]): void {
+    const places: Point[] = [];
+    for (const point of now) places[point.index] = point;
+    this.#asking.drop(before.filter((point) => places[point.index] !== point));
+  }
+
   /** Begins again with the plan as it is now: what was learned is forgotten. */
   restart(): void {
     this.#groups = undefined;

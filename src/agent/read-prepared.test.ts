@@ -159,3 +159,38 @@ it("looks addresses up once more in a readout of a device that tells of another 
   await readOnce(deps, learned, session, ctx);
   expect({ reads, looks }).toEqual({ reads: 4, looks: 3 });
 });
+
+it("reads a value again that was read before a later request of the readout told of another program", async () => {
+  const two: readonly Point[] = [0, 1].map((index) => ({ index, address: `symbol ${index}`, type: { scalar: "uint16" } }));
+  let program = 1;
+  const session: AnySession = {
+    ...sessionOf(),
+    get epoch() {
+      return String(program);
+    },
+    async *prepare(wanted) {
+      // The first symbol is elsewhere in the other program, the second one where it was.
+      yield wanted.map((point) => ({ point, address: point.index === 0 ? `at ${program}` : "at 9", type: point.type }));
+    },
+    async read({ points: [point] }) {
+      if (point?.address === "at 9" && program === 1) {
+        program = 2;
+        throw new FaultError("program_changed", "another program", { scope: "program" });
+      }
+      return [{ quality: "good", value: String(point?.address) }];
+    },
+  };
+  const learned = new LearnedGroups(two);
+  const preparation = new Preparation(two);
+  const prepare = async () => {
+    const hasLooked = await preparation.run(session, ctx);
+    learned.use(preparation.ready);
+    return hasLooked;
+  };
+  const deps = { driver, connect: async () => session, prepare, unprepared: () => preparation.forget() };
+  const { readings } = await readOnce(deps, learned, undefined, ctx);
+  expect(readings).toEqual([
+    { quality: "good", value: "at 2" },
+    { quality: "good", value: "at 9" },
+  ]);
+});

@@ -1,4 +1,4 @@
-import type { AnyDriver, AnySession, DriverContext, Limits } from "../../drivers/driver.ts";
+import type { AnyDriver, AnySession, DriverContext, Limits, Point } from "../../drivers/driver.ts";
 import { toReasonError } from "../model/failure.ts";
 import type { ReasonError } from "../model/reason.ts";
 import type { LearnedGroups } from "./learned-groups.ts";
@@ -47,6 +47,8 @@ export async function readOnce(
   let isKept = kept !== undefined;
   let closing: Promise<void> | undefined;
   let hasBegun = false;
+  /** What was planned when the device said that it has another program. */
+  let before: readonly Point[] | undefined;
   for (;;) {
     if (!session) {
       // Many devices take one connection: the next is opened when the last has gone.
@@ -81,10 +83,13 @@ export async function readOnce(
       const limits = deps.limitsOf?.(session) ?? session.limits;
       const planned = learned.prepare(deps.driver, limits);
       if (planned) await planned;
+      if (before && before !== learned.points) pass.readAgain(before, learned.points);
+      before = undefined;
       if (!hasBegun) deps.began?.();
       hasBegun = true;
       const end = await pass.run(session, limits, ctx, isKept);
       if (end === "unprepared") {
+        before = learned.points;
         deps.unprepared?.();
         isKept = false;
         continue;

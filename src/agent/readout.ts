@@ -5,6 +5,7 @@ import { toReasonError } from "../model/failure.ts";
 import { ReasonError, restMsOf } from "../model/reason.ts";
 import type { Reading } from "../model/value.ts";
 import { LEAST_TIMEOUT_MS } from "./answer-pace.ts";
+import { Confirming } from "./confirming.ts";
 import type { Turn } from "./connection-pool.ts";
 import { type AccessDeps, DeviceAccess } from "./device-access.ts";
 import { type Aside, readAside } from "./explain.ts";
@@ -51,11 +52,19 @@ export interface ReadoutDeps extends AccessDeps {
   connecting(): void;
 }
 
+/** What a readout has open, and when its last value came. */
+interface Open {
+  session: AnySession | undefined;
+  /** Monotonic ms; absent: not yet. */
+  readMs?: number;
+}
+
 /** How one source is read: its turn on the device, its connection, and its deadline. */
 export class Readouts {
   readonly #spec: SourceSpec;
   readonly #learned: LearnedGroups;
   readonly #preparation: Preparation;
+  readonly #confirming: Confirming;
   readonly #deps: ReadoutDeps;
   readonly #access: DeviceAccess;
   readonly #deadlineMs: number;
@@ -74,6 +83,7 @@ export class Readouts {
     this.#spec = spec;
     this.#learned = learned;
     this.#preparation = new Preparation(spec.points, deps.clock.monotonicMs);
+    this.#confirming = new Confirming(spec.intervalMs, spec.layout.variables, deps.clock, deps.log);
     this.#deps = deps;
     this.#access = new DeviceAccess(spec, deps, () => this.renew());
     this.#deadlineMs = Math.max(spec.intervalMs, SHORTEST_READOUT_DEADLINE_MS);
@@ -84,9 +94,9 @@ export class Readouts {
     return this.#access.ring;
   }
 
-  /** What the last session had to say of itself. */
+  /** What the last session had to say of itself, and what is known of the program behind the values. */
   get warnings(): readonly string[] {
-    return this.#warnings;
+    return [...this.#warnings, ...this.#confirming.warnings];
   }
 
   /** How far the look-up of addresses has come; undefined: all are known. */
@@ -160,7 +170,7 @@ export class Readouts {
     const began = () => {
       at = { time: clock.epochMs(), startedMs: clock.monotonicMs(), bootTimeMs: bootTimeOf(clock) };
     };
-    const open = { session };
+    const open: Open = { session };
     const reading = this.#readOver(open, deadline, beganMs, began, stop);
     const result = await deadline.settled(reading);
     if (!result) {
@@ -171,7 +181,7 @@ export class Readouts {
       const words = `the driver did not end the readout within ${GRACE_MS / 1000} s after its deadline`;
       return this.#failed(new ReasonError("UNKNOWN", words, { condition: "internal_error" }), 0);
     }
-    const spanMs = clock.monotonicMs() - at.startedMs;
+    const spanMs = (open.readMs ?? clock.monotonicMs()) - at.startedMs;
     if (result instanceof ReasonError) {
       turn.release(undefined);
       return { ...this.#failed(result, 0), time: at.time, bootTimeMs: at.bootTimeMs, spanMs };
@@ -190,7 +200,7 @@ export class Readouts {
    * session that is kept, and then the one that was opened last.
    */
   async #readOver(
-    open: { session: AnySession | undefined },
+    open: Open,
     deadline: ReadoutDeadline,
     beganMs: number,
     began: () => void,
@@ -241,13 +251,31 @@ export class Readouts {
         ctx,
         options,
       );
+      open.readMs = clock.monotonicMs();
+      const confirmed = await this.#confirm(read, ctx);
       if (read.readings.length > 0 || read.failure === undefined) this.#preparation.fill(read.readings);
-      if (this.#asides.length > 0) await this.#readAsides(read, ctx);
-      return read;
+      if (this.#asides.length > 0) await this.#readAsides(confirmed, ctx);
+      return confirmed;
     } catch (error) {
       return toReasonError(error);
     } finally {
       looking?.cancel();
+    }
+  }
+
+  /** Values that may be another variable's do not leave as good ones. A look that costs the connection costs no value. */
+  async #confirm(read: Read, ctx: DriverContext): Promise<Read> {
+    const { session, readings, failure } = read;
+    const { programs, progress, ready } = this.#preparation;
+    if (readings.length > 0) this.#confirming.lookedUp(programs, this.#preparation.takeMoved(), progress === undefined, readings);
+    if (!session?.prepare || failure || read.answered === 0 || ctx.signal.aborted) return read;
+    try {
+      await this.#confirming.run(session, ready, readings, ctx);
+      return read;
+    } catch (error) {
+      const level = toReasonError(error).condition === "internal_error" ? "warn" : "debug";
+      this.#deps.log[level]({ err: error }, "the connection is given up: whether the device has another program could not be asked");
+      return { ...read, session: undefined, closing: session.close() };
     }
   }
 

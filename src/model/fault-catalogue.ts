@@ -64,6 +64,12 @@ const FAULTS: { readonly [F in Fault]: Explanation } = {
     cause: "The collector has a fault; the device and its other variables probably have none.",
     nextStep: "Keep the log of the service and the address of the variable, and report them.",
   },
+  program_changed: {
+    sentence: "The device got another program: what was read may be the value of another variable.",
+    cause: "A download to the device, which gave its variables other places.",
+    nextStep:
+      "Wait for the next readout, which looks the variable up again; where this stays, compare the address with the program of the device.",
+  },
 };
 
 /** Explains what is wrong with one variable, and names the command that shows more of it where its data source is known. Pure. */

@@ -11,6 +11,7 @@ export const DEVICE_FAULTS = [
   "device_error",
   "stale",
   "no_answer",
+  "program_changed",
 ] as const;
 
 /** What can be wrong with one variable while its source answers. Ours and closed; never part of the API's status. */

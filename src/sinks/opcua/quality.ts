@@ -28,6 +28,7 @@ export const FAULT_STATUS: { readonly [F in Fault]: StatusName } = {
   stale: "BadNoCommunication",
   no_answer: "BadNoCommunication",
   collector_error: "BadInternalError",
+  program_changed: "BadDataUnavailable",
 };
 
 /** A value is the last usable one for so many of its source's intervals. */

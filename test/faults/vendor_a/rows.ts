@@ -245,7 +245,7 @@ const everything: readonly Row[] = [
   {
     group: "everything",
     what: "another program was loaded, in which the tag has another type",
-    fault: "stale",
+    fault: "program_changed",
     scope: "program",
     detail: /another program: Shown has the type 0xca instead of 0xc4; tags are looked up again/,
     run: from(() => {}, {

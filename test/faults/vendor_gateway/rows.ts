@@ -265,7 +265,7 @@ const gateway: readonly Row[] = [
   {
     group: "gateway",
     what: "the server has another project since the look-up",
-    fault: "stale",
+    fault: "program_changed",
     scope: "program",
     detail: /stale_epoch: .*; items are looked up again/,
     run: async (bench) => {
