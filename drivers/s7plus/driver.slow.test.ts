@@ -4,7 +4,7 @@ import { FaultError } from "../../src/model/fault.ts";
 import { ReasonError } from "../../src/model/reason.ts";
 import { formatDataType, type Reading, type Value } from "../../src/model/value.ts";
 import { driverContext as context, deviceMemory } from "../../test/support/driver-context.ts";
-import type { AnySession, Discovered, DriverContext, Point } from "../driver.ts";
+import type { AnySession, Confirmation, Discovered, DriverContext, Point } from "../driver.ts";
 import { typeOf } from "../driver.ts";
 import driver from "./driver.ts";
 import { largeProgram, makePlcCertificate, type S7PlusPlc, startS7PlusPlc, startSimulator } from "./simulator.ts";
@@ -447,7 +447,7 @@ describe("another program", () => {
     expect((await readReady(session, ready)).slice(0, 2)).toEqual([-7, 23.5]);
     const { epoch } = session;
     plc.download(undefined, { ids: "shifted", keepsStamps: true });
-    expect(await failureOf(readReady(session, ready))).toMatchObject({ fault: "stale", scope: "program" });
+    expect(await failureOf(readReady(session, ready))).toMatchObject({ fault: "program_changed", scope: "program" });
     expect(session.epoch).not.toBe(epoch);
     const again = await prepare(session, TEXTS);
     expect((await readReady(session, again.ready)).slice(0, 2)).toEqual([-7, 23.5]);
@@ -474,6 +474,23 @@ describe("another program", () => {
     plc.download(undefined, { ids: "turned", keepsStamps: true });
     expect(await failureOf(readReady(session, ready))).toMatchObject({ scope: "program" });
     expect(await read(session, TEXTS.slice(0, 2))).toEqual([-7, 23.5]);
+  });
+
+  it("shows by a value of another type than was looked up, which is looked for once where it stays so", async () => {
+    const plc = await simulated();
+    const session = await open(plc);
+    const { ready } = await prepare(session, TEXTS.slice(0, 2));
+    plc.download(undefined, { ids: "turned", keepsStamps: true });
+    expect(await failureOf(readReady(session, ready))).toMatchObject({ fault: "program_changed", scope: "program" });
+    expect(await read(session, TEXTS.slice(0, 2))).toEqual([-7, 23.5]);
+    // A CPU that says one type and sends another.
+    const real = Buffer.from("000e41bc0000", "hex");
+    plc.misbehave = ({ name }) =>
+      name === "getMultiVariables" ? { change: (answer) => replaced(answer, real, Buffer.from("000c41bc0000", "hex")) } : undefined;
+    const again = await prepare(session, TEXTS.slice(0, 2));
+    expect(await failureOf(readReady(session, again.ready))).toMatchObject({ scope: "program" });
+    const stays = await prepare(session, TEXTS.slice(0, 2));
+    expect(await readReady(session, stays.ready)).toEqual([-7, expect.stringMatching(/^type_mismatch: the PLC sent dword/)]);
   });
 
   it("is not looked for again because of a variable that is refused whatever the program", async () => {
@@ -545,6 +562,104 @@ function broken(answer: Buffer): Buffer {
   changed[at] = 0xff;
   return changed;
 }
+
+const replaced = (answer: Buffer, from: Buffer, to: Buffer): Buffer => {
+  const at = answer.indexOf(from);
+  if (at < 0) return answer;
+  return Buffer.concat([answer.subarray(0, at), to, answer.subarray(at + from.length)]);
+};
+
+describe("the look behind the values", () => {
+  const TEXTS = ["Types.int", "Types.real", "Far.x", "MArea.MW10", "8A0E0003.B"];
+  const names = (found: Confirmation | undefined) =>
+    found?.doubtful.map(({ points, detail }) => [points.map(({ index }) => index), detail]);
+
+  it("asks for the stamps of the used blocks alone, and names the variables of those that were changed", async () => {
+    const plc = await simulated();
+    const session = await open(plc);
+    const { ready } = await prepare(session, TEXTS);
+    await readReady(session, ready);
+    plc.resetCounts();
+    expect(await session.confirm?.(ready, 1000, context())).toEqual({ doubtful: [], ageMs: expect.any(Number) });
+    expect(plc.lastRequests.map(({ name, object }) => [name, object])).toEqual([
+      ["explore", 0x8a0e0001],
+      ["explore", 0x8a0e9c40],
+    ]);
+    const { epoch } = session;
+    const { declaration } = plc.program;
+    const blocks = declaration.blocks?.map((block) => (block.number === 1 ? { ...block, fields: [...(block.fields as [])] } : block));
+    plc.download({ ...declaration, ...(blocks && { blocks }) }, { onlyChanges: true });
+    expect(names(await session.confirm?.(ready, 1000, context()))).toEqual([
+      [[0, 1], "the block Types was changed in the PLC after its variables were looked up"],
+    ]);
+    expect(session.epoch).not.toBe(epoch);
+    const again = await prepare(session, TEXTS);
+    expect(names(await session.confirm?.(again.ready, 1000, context()))).toEqual([]);
+    expect(plc.violations).toEqual([]);
+  });
+
+  it("has one block behind a readout where no more have room, the oldest first, and says how old the oldest look is", async () => {
+    const plc = await filled(4000);
+    const session = await open(plc);
+    const { ready } = await prepare(
+      session,
+      [1, 2, 3, 4].flatMap((block) => values(1, block)),
+    );
+    plc.resetCounts();
+    const ages: number[] = [];
+    for (let i = 0; i < 5; i++) ages.push((await session.confirm?.(ready, 0, context()))?.ageMs ?? -1);
+    const asked = plc.lastRequests.map(({ object }) => object);
+    expect(new Set(asked.slice(0, 4)).size).toBe(4);
+    expect(asked[4]).toBe(asked[0]);
+    expect(Math.min(...ages)).toBeGreaterThan(0);
+    plc.download(undefined, { ids: "turned" });
+    const found = await session.confirm?.(ready, 0, context());
+    expect(found?.doubtful.map(({ points, detail }) => [points.length, detail.slice(0, 12)])).toEqual([
+      [1, "the block Bl"],
+      ...[1, 2, 3].map(() => [1, "other blocks"]),
+    ]);
+  });
+
+  it.each([
+    ["refuses to tell of a single block", { code: -32 }, /^the PLC does not tell of single blocks/],
+    ["knows no single block by its id", { code: -12 }, /^the PLC does not tell of single blocks/],
+    ["ends the connection over it", { hangUp: "rst" }, undefined],
+  ] as const)("is left out for a while where a CPU %s", async (_, odd, words) => {
+    const plc = await simulated();
+    const device = deviceMemory();
+    const session = await open(plc, { ctx: context({ device }) });
+    const { ready } = await prepare(session, TEXTS);
+    const { epoch } = session;
+    plc.misbehave = ({ name, object }) => (name === "explore" && object === 0x8a0e0001 ? odd : undefined);
+    const look = async () => session.confirm?.(ready, 1000, context());
+    if (words) expect(await look()).toEqual({ doubtful: [], ageMs: undefined });
+    else expect(await refusalOf(look())).toMatch(/^CONNECTION_RESET/);
+    const next = words ? session : await open(plc, { ctx: context({ device }) });
+    plc.resetCounts();
+    expect(await next.confirm?.(ready, 1000, context())).toEqual({ doubtful: [], ageMs: undefined });
+    expect(plc.lastRequests).toEqual([]);
+    expect(next.warnings?.()).toEqual([expect.stringMatching(words ?? /^the PLC does not tell of single blocks/)]);
+    expect(next.epoch).toBe(epoch);
+  });
+
+  it("does not believe blocks that were changed at each look, and nothing is asked with program_check 0", async () => {
+    const plc = await simulated();
+    const session = await open(plc);
+    const changes: number[] = [];
+    for (let i = 0; i < 6; i++) {
+      const { ready } = await prepare(session, TEXTS);
+      plc.download();
+      changes.push((await session.confirm?.(ready, 1000, context()))?.doubtful.length ?? -1);
+    }
+    expect(changes).toEqual([2, 2, 2, 2, 0, 0]);
+    expect(session.warnings?.()).toEqual([expect.stringContaining("say at each look that they were changed")]);
+    const unasked = await open(plc, { local: { program_check: 0 } });
+    const { ready } = await prepare(unasked, TEXTS);
+    plc.resetCounts();
+    expect(await unasked.confirm?.(ready, 1000, context())).toEqual({ doubtful: [], ageMs: undefined });
+    expect([plc.lastRequests, unasked.warnings?.()]).toEqual([[], []]);
+  });
+});
 
 describe("browsing", () => {
   const all = async (session: AnySession, ctx = context()): Promise<Discovered[]> => {

@@ -39,8 +39,10 @@ const KEY = "program";
 interface Known {
   /** Of this memory: no other one has it. */
   readonly id: string;
-  /** Of all blocks and their stamps; undefined: not asked for yet. */
+  /** Of all blocks and their stamps; undefined: not asked for since all was forgotten. */
   readonly stamp: string | undefined;
+  /** By block, of CHANGED, empty where the CPU does not tell: from before its variables were looked up. */
+  readonly stamps: ReadonlyMap<number, readonly string[]>;
   /** How often there was another program, or a variable was no longer where it had been. */
   readonly generation: number;
   /** What listing the blocks took. */
@@ -64,6 +66,7 @@ export class Program {
   readonly #types = new Map<number, TypeTable | undefined>();
   #members = 0;
   #typesSinceMs = 0;
+  #listBeganMs = Number.NEGATIVE_INFINITY;
   #listedMs = Number.NEGATIVE_INFINITY;
   #hasStamps = true;
 
@@ -73,7 +76,7 @@ export class Program {
     this.#maxItems = maxItems;
     this.#memory = memory;
     const kept = memory?.get(KEY) as Known | undefined;
-    this.#known = kept ?? { id: randomUUID(), stamp: undefined, generation: 0, listMs: 0 };
+    this.#known = kept ?? { id: randomUUID(), stamp: undefined, stamps: new Map(), generation: 0, listMs: 0 };
     memory?.set(KEY, this.#known);
     // Where looking for another program is left to preparing, each session prepares.
     this.#epochSuffix = this.isSlow ? ` ${randomUUID()}` : "";
@@ -95,10 +98,34 @@ export class Program {
     return this.#listedMs;
   }
 
-  /** A variable is no longer where it was: all is looked up again. */
+  /** When the last list of the blocks was asked for, monotonic ms. */
+  get listBeganMs(): number {
+    return this.#listBeganMs;
+  }
+
+  /** The CPU has another program, or a variable is no longer where it was: all is looked up again, and the blocks are listed before. */
   forget(): void {
     this.#dropTypes();
-    this.#learn({ generation: this.#known.generation + 1 });
+    this.#learn({ generation: this.#known.generation + 1, stamp: undefined, stamps: new Map() });
+  }
+
+  /** When a block was changed, as it was listed last; undefined: the CPU does not say. */
+  stampsOf(area: number): readonly string[] | undefined {
+    const stamps = this.#known.stamps.get(area);
+    return stamps?.some((stamp) => stamp !== "") ? stamps : undefined;
+  }
+
+  /** Asks whether a block was changed since it was listed. `untold`: the CPU does not tell of it alone. Throws as `list`. */
+  async changeOf(area: number, ctx: DriverContext): Promise<"same" | "changed" | "gone" | "untold"> {
+    const before = this.stampsOf(area);
+    const objects = await this.#explore(ctx, area, CHANGED, "when a block was changed");
+    if (!objects) return "gone";
+    const all = [...allObjects(objects)];
+    const found = all.find(({ id }) => id === area) ?? (all.length === 1 ? all[0] : undefined);
+    const now = found ? stampsIn(found) : [];
+    const both = now.flatMap((stamp, i) => (stamp !== "" && before?.[i] ? [[stamp, before[i]] as const] : []));
+    if (both.length === 0) return "untold";
+    return both.some(([stamp, known]) => stamp !== known) ? "changed" : "same";
   }
 
   /** Asks for the blocks. True: there is another program than before. Throws as the link does, and FaultError. */
@@ -106,21 +133,26 @@ export class Program {
     const beganMs = performance.now();
     const objects = await this.#exploreBlocks(ctx);
     const blocks = new Map<string, number>();
+    const byBlock = new Map<number, readonly string[]>();
     const stamps = createHash("sha256");
-    for (const { id, classId, attributes } of allObjects(objects)) {
+    for (const object of allObjects(objects)) {
+      const { id, classId, attributes } = object;
       if (classId !== DATA_BLOCK_CLASS || id >>> 16 !== AREA.dataBlock >>> 16) continue;
       const name = attributes.get(NAME)?.value.value;
       if (typeof name !== "string") continue;
       blocks.set(name, id);
-      stamps.update(JSON.stringify([name, id, ...CHANGED.map((stamp) => String(attributes.get(stamp)?.value.value ?? ""))]));
+      const own = stampsIn(object);
+      byBlock.set(id, own);
+      stamps.update(JSON.stringify([name, id, ...own]));
     }
+    this.#listBeganMs = beganMs;
     this.#listedMs = performance.now();
     const stamp = stamps.digest("base64url");
     const { stamp: before, generation } = this.#known;
     const isChanged = before !== undefined && before !== stamp;
     if (isChanged) this.#dropTypes();
     this.#blocks = blocks;
-    this.#learn({ stamp, generation: generation + (isChanged ? 1 : 0), listMs: this.#listedMs - beganMs });
+    this.#learn({ stamp, stamps: byBlock, generation: generation + (isChanged ? 1 : 0), listMs: this.#listedMs - beganMs });
     return isChanged;
   }
 
@@ -229,6 +261,9 @@ export class Program {
     );
   }
 }
+
+const stampsIn = ({ attributes }: PlusObject): readonly string[] =>
+  CHANGED.map((stamp) => String(attributes.get(stamp)?.value.value ?? ""));
 
 async function tableOf(object: PlusObject): Promise<TypeTable> {
   const table = new Map<string, Member>();

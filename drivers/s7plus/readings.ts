@@ -10,7 +10,7 @@ const reused = new ReusedReadings<PlusRead>();
 export interface ReadResult {
   /** Their objects are reused for the answer after the next to the same request (Session.read says so): whoever keeps them longer copies them. */
   readonly readings: readonly Reading[];
-  /** Places of items that tell that the program may be another one. */
+  /** Places of symbols whose items tell that the program may be another one: they are refused, or of another type than was looked up. */
   readonly moved: readonly number[];
   /** Items that are denied. */
   readonly denied: number;
@@ -23,6 +23,7 @@ export function readingsOf(request: PlusRead, cursor: Cursor): ReadResult {
   const { points, decoders } = request;
   const { slots, readings } = reused.next(request);
   let answered = 0;
+  let moved: number[] | undefined;
   // They come in ascending order, so that as many as there are points are all of them.
   for (let number = cursor.vlq32(), last = 0; number !== 0; last = number, number = cursor.vlq32()) {
     const decode = decoders[number - 1];
@@ -30,11 +31,16 @@ export function readingsOf(request: PlusRead, cursor: Cursor): ReadResult {
     if (!decode || !slot || number <= last) throw new Malformed(`item ${number} behind item ${last} of ${points.length}`);
     // Those between were not answered as values.
     for (let missing = last + 1; missing < number; missing++) readings[missing - 1] = NOT_ANSWERED;
-    readings[number - 1] = decode(cursor, slot);
+    const reading = decode(cursor, slot);
+    readings[number - 1] = reading;
+    if (reading.quality === "bad" && reading.fault === "type_mismatch" && points[number - 1]?.address.levels) {
+      moved ??= [];
+      moved.push(number - 1);
+    }
     answered = number;
   }
   for (let missing = answered + 1; missing <= points.length; missing++) readings[missing - 1] = NOT_ANSWERED;
-  return cursor.peek() === 0 ? { readings, moved: NO_PLACES, denied: 0 } : withRefusals(request, cursor, readings);
+  return cursor.peek() === 0 ? { readings, moved: moved ?? NO_PLACES, denied: 0 } : withRefusals(request, cursor, readings, moved);
 }
 
 const NOT_ANSWERED: Reading = {
@@ -43,8 +49,7 @@ const NOT_ANSWERED: Reading = {
   detail: "the PLC's answer has neither a value nor a refusal for it",
 };
 
-function withRefusals({ points }: PlusRead, cursor: Cursor, readings: Reading[]): ReadResult {
-  const moved: number[] = [];
+function withRefusals({ points }: PlusRead, cursor: Cursor, readings: Reading[], moved: number[] = []): ReadResult {
   let denied = 0;
   for (let number = cursor.vlq32(); number !== 0; number = cursor.vlq32()) {
     const value = cursor.vlq64();

@@ -124,7 +124,7 @@ export function requestRefusal(value: bigint, what: string): ReasonError | Fault
   if (isDenied(value) || LOST_CODES.has(code)) return sessionRefusal(value, what);
   const about = (fault: Fault, scope: RefusalScope) => new FaultError(fault, `${what}: ${returnWords(value)}`, { scope });
   if (BUSY_CODES.has(code) || SIZE_CODES.has(code)) return about("device_error", "busy");
-  if (PROGRAM_CODES.has(code)) return about("stale", "program");
+  if (PROGRAM_CODES.has(code)) return about("program_changed", "program");
   return about("device_error", "points");
 }
 

@@ -1,9 +1,10 @@
 import type { S7plusDetails } from "../../src/model/details.ts";
 import { FaultError } from "../../src/model/fault.ts";
 import type { Reading } from "../../src/model/value.ts";
-import type { ConnectInput, Discovered, DriverContext, Endpoint, Point, Prepared, Session } from "../driver.ts";
+import type { Confirmation, ConnectInput, Discovered, DriverContext, Endpoint, Point, Prepared, Session } from "../driver.ts";
 import { openTcp } from "../lib/tcp.ts";
 import type { PlusAddress } from "./address.ts";
+import { BlockLooks } from "./block-looks.ts";
 import { Malformed } from "./cursor.ts";
 import { discover } from "./discover.ts";
 import { PlusLink } from "./link.ts";
@@ -38,6 +39,7 @@ export class S7plusSession implements Session<PlusAddress, PlusRead, PlusLimits>
   readonly #opened: OpenedSession;
   readonly #settings: S7plusSettings;
   readonly #program: Program;
+  readonly #looks: BlockLooks;
   #limits: PlusLimits;
   /** When the CPU was found to have less memory than it promised, monotonic ms. */
   #learnedMs = 0;
@@ -56,6 +58,7 @@ export class S7plusSession implements Session<PlusAddress, PlusRead, PlusLimits>
     this.#opened = opened;
     this.#settings = settings;
     this.#program = new Program(link, opened.id, opened.maxItems, ctx.device);
+    this.#looks = new BlockLooks(this.#program, ctx.device);
     this.#limits = limitsFor(opened.maxItems);
   }
 
@@ -102,6 +105,12 @@ export class S7plusSession implements Session<PlusAddress, PlusRead, PlusLimits>
     yield* resolvePoints(points, this.#program, this.#settings.check_symbols, ctx);
   }
 
+  /** Nothing where the settings leave it to variables that fail. */
+  async confirm(points: readonly Point<PlusAddress>[], withinMs: number, ctx: DriverContext): Promise<Confirmation<PlusAddress>> {
+    if (this.#settings.program_check === 0) return { doubtful: [], ageMs: undefined };
+    return this.#looks.confirm(points, withinMs, ctx);
+  }
+
   discover(ctx: DriverContext): AsyncGenerator<Discovered> {
     return discover(this.#program, ctx);
   }
@@ -113,10 +122,9 @@ export class S7plusSession implements Session<PlusAddress, PlusRead, PlusLimits>
       words.push(
         `the PLC has no memory for ${maxItems} variables in one request, which it promises; it is asked for ${this.#limits.maxItems}`,
       );
-    if (this.#program.isSlow && this.#settings.program_check > 0)
-      words.push(
-        "the PLC takes long to list its blocks; another program is noticed when a variable fails or the session begins, not in between",
-      );
+    const { problem } = this.#looks;
+    if (problem !== undefined && this.#settings.program_check > 0)
+      words.push(this.#program.isSlow ? `${problem}, and since the list takes long it is asked for when a session begins only` : problem);
     return words;
   }
 
@@ -145,7 +153,8 @@ export class S7plusSession implements Session<PlusAddress, PlusRead, PlusLimits>
       ctx.log.debug({ err: error }, "the PLC does not list its blocks; whether it has another program is not known");
       return false;
     });
-    if (isChanged) throw new FaultError("stale", "the PLC has another program than the variables were looked up in", { scope: "program" });
+    if (isChanged)
+      throw new FaultError("program_changed", "the PLC has another program than the variables were looked up in", { scope: "program" });
     return this.#readNow(request, ctx);
   }
 
@@ -247,7 +256,9 @@ export class S7plusSession implements Session<PlusAddress, PlusRead, PlusLimits>
     this.#suspects = new Set(fresh);
     this.#answered = new WeakSet();
     this.#program.forget();
-    throw new FaultError("stale", `${fresh[0]} is no longer where it was: the PLC may have another program`, { scope: "program" });
+    throw new FaultError("program_changed", `${fresh[0]} is no longer where it was: the PLC may have another program`, {
+      scope: "program",
+    });
   }
 }
 

@@ -23,7 +23,9 @@ export const settingsSchema = z.strictObject({
     .min(0)
     .max(3600)
     .default(30)
-    .describe("Seconds between two looks at whether the CPU has another program, where symbols are read; 0: only when a variable fails"),
+    .describe(
+      "Seconds between two looks at the list of all blocks, where symbols are read; the blocks that they are in are looked at behind each readout. 0: neither, another program is noticed when a variable fails",
+    ),
   check_symbols: z
     .boolean()
     .default(false)

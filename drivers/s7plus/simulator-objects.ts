@@ -59,7 +59,7 @@ function* programObjects(program: S7PlusProgram, asked: Exploring): Generator<Bu
 
 function blockObject(program: S7PlusProgram, rid: number, block: Block, asked: Exploring): Buffer {
   const { comment, number, name } = block;
-  const stamps = { blockLoaded: program.stamp, blockChanged: program.stampOf(rid) };
+  const stamps = { blockLoaded: program.loadedAt(rid), blockChanged: program.stampOf(rid) };
   const writer = open(new Writer(), rid, CLASSES.block);
   return attributesOf(writer, asked, { name, number, ...(comment !== undefined && { comment }), ...stamps })
     .u8(END)

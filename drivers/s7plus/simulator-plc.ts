@@ -3,7 +3,7 @@ import { DeviceServer, type Listening } from "../simulator.ts";
 import { makePlcCertificate, type PlcCertificate } from "./simulator-certificate.ts";
 import { PlcConnection } from "./simulator-connection.ts";
 import type { EventKind, FunctionName } from "./simulator-messages.ts";
-import { FIRST_NUMBERING, type Numbering, type ProgramDeclaration, S7PlusProgram } from "./simulator-program.ts";
+import { type Download, FIRST_NUMBERING, type Numbering, type ProgramDeclaration, S7PlusProgram } from "./simulator-program.ts";
 
 /** How a CPU refuses a connection: COTP's disconnect, an end or a reset of TCP, or no answer at all. */
 export type Refusal = "disconnect" | "fin" | "rst" | "silent";
@@ -62,14 +62,6 @@ export interface S7PlusPlcOptions extends Listening {
   readonly certificate?: PlcCertificate;
   /** Before each read; ms since the start. Values that change by themselves are put here. */
   readonly update?: (program: S7PlusProgram, ms: number) => void;
-}
-
-/** What a download does beside the program that it brings. */
-export interface Download {
-  /** Ids of all members: kept, those of the first program, counted from another number, or turned so that each is another member's now. */
-  readonly ids?: "kept" | "first" | "shifted" | "turned";
-  /** What clients have in mind of the time of changes stays true: as if the CPU did not count the download as a change. */
-  readonly keepsStamps?: true;
 }
 
 const KEPT_REQUESTS = 1000;
@@ -297,7 +289,7 @@ export class S7PlusPlc {
   }
 
   /** Loads a program; the present one again where none is given. Connections stay, as with a download in RUN. Values stay by their names. */
-  download(declaration: ProgramDeclaration = this.program.declaration, { ids = "kept", keepsStamps }: Download = {}): void {
+  download(declaration: ProgramDeclaration = this.program.declaration, { ids = "kept", ...how }: Download = {}): void {
     const { first, turn } = this.program.numbering;
     const numbering: Readonly<Record<NonNullable<Download["ids"]>, Numbering>> = {
       kept: { first, turn },
@@ -305,7 +297,7 @@ export class S7PlusPlc {
       shifted: { first: first + SHIFT, turn },
       turned: { first, turn: turn + 1 },
     };
-    this.program = new S7PlusProgram(declaration, this.program, numbering[ids], keepsStamps);
+    this.program = new S7PlusProgram(declaration, this.program, numbering[ids], how);
   }
 
   /** Takes a request into the books; called by sessions. */

@@ -39,6 +39,16 @@ export interface ProgramDeclaration {
   readonly tags?: Partial<Record<AreaLetter, readonly Field[]>>;
 }
 
+/** What a download does beside the program that it brings. */
+export interface Download {
+  /** Ids of all members: kept, those of the first program, counted from another number, or turned so that each is another member's now. */
+  readonly ids?: "kept" | "first" | "shifted" | "turned";
+  /** What clients have in mind of the time of changes stays true: as if the CPU did not count the download as a change. */
+  readonly keepsStamps?: true;
+  /** Blocks that are declared as before are not loaded again. */
+  readonly onlyChanges?: true;
+}
+
 /** How a program numbers its members: in their order from `first` on, turned by `turn` places. */
 export interface Numbering {
   readonly first: number;
@@ -101,6 +111,7 @@ export class S7PlusProgram {
   /** When it was loaded: ns since 1970. */
   readonly stamp: bigint;
   readonly #stamps = new Map<number, bigint>();
+  readonly #loaded = new Map<number, bigint>();
   /** By symbol; what is not in it has its start value. A next program takes them over. */
   readonly values: Map<string, Scalar>;
   readonly #structures = new Map<string, number>();
@@ -108,7 +119,12 @@ export class S7PlusProgram {
   readonly #blocks = new Map<number, Block>();
   readonly #layouts = new Map<number, Layout>();
 
-  constructor(declaration: ProgramDeclaration, before?: S7PlusProgram, numbering: Numbering = FIRST_NUMBERING, keepsStamps?: boolean) {
+  constructor(
+    declaration: ProgramDeclaration,
+    before?: S7PlusProgram,
+    numbering: Numbering = FIRST_NUMBERING,
+    { keepsStamps, onlyChanges }: Pick<Download, "keepsStamps" | "onlyChanges"> = {},
+  ) {
     this.declaration = declaration;
     this.numbering = numbering;
     this.stamp = before === undefined ? FIRST_STAMP : before.stamp + 1_000_000_007n;
@@ -121,15 +137,20 @@ export class S7PlusProgram {
       this.#names.set(rid, name);
     }
     for (const block of declaration.blocks ?? []) this.#blocks.set(BLOCK_AREA + block.number, block);
-    if (before) this.#keepStamps(before, keepsStamps === true);
+    if (before) this.#keepStamps(before, keepsStamps === true, onlyChanges === true);
   }
 
   /** What is declared as before, with the same ids, has not changed. */
-  #keepStamps(before: S7PlusProgram, all: boolean): void {
+  #keepStamps(before: S7PlusProgram, all: boolean, onlyChanges: boolean): void {
     const { first, turn } = this.numbering;
     const areSame = before.numbering.first === first && before.numbering.turn === turn;
-    for (const rid of this.types())
-      if (all || (areSame && before.#declared(rid) === this.#declared(rid))) this.#stamps.set(rid, before.stampOf(rid));
+    const isKept = (rid: number) => all || (areSame && before.#declared(rid) === this.#declared(rid));
+    for (const rid of this.types()) if (isKept(rid)) this.#stamps.set(rid, before.stampOf(rid));
+    for (const rid of this.#blocks.keys())
+      if (all || (onlyChanges && isKept(rid))) {
+        this.#stamps.set(rid, before.stampOf(rid));
+        this.#loaded.set(rid, before.loadedAt(rid));
+      }
   }
 
   #declared(rid: number): unknown {
@@ -142,6 +163,11 @@ export class S7PlusProgram {
   /** When the type changed last: ns since 1970. */
   stampOf(rid: number): bigint {
     return this.#stamps.get(rid) ?? this.stamp;
+  }
+
+  /** When the block was loaded last: ns since 1970. */
+  loadedAt(rid: number): bigint {
+    return this.#loaded.get(rid) ?? this.stamp;
   }
 
   blocks(): Iterable<readonly [rid: number, block: Block]> {

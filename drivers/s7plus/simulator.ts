@@ -7,7 +7,6 @@ export { makePlcCertificate, type PlcCertificate } from "./simulator-certificate
 export { type EventKind, FUNCTIONS, type FunctionName, keepAlive, returnValueOf, systemEvent } from "./simulator-messages.ts";
 export { ITEM_CODES } from "./simulator-paths.ts";
 export {
-  type Download,
   type ItemRequest,
   type Misbehaviour,
   type PlcRequest,
@@ -17,7 +16,7 @@ export {
   type SslAnswer,
   startS7PlusPlc,
 } from "./simulator-plc.ts";
-export type { Block, Bounds, Field, ProgramDeclaration } from "./simulator-program.ts";
+export type { Block, Bounds, Download, Field, ProgramDeclaration } from "./simulator-program.ts";
 export { S7PlusProgram } from "./simulator-program.ts";
 
 interface Variable {

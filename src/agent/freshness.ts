@@ -42,7 +42,7 @@ export class Freshness {
   }
 }
 
-const INDEFINITE: ReadonlySet<Fault> = new Set(["no_answer", "stale", "collector_error"]);
+const INDEFINITE: ReadonlySet<Fault> = new Set(["no_answer", "stale", "program_changed", "collector_error"]);
 
 /** Says that there is no value, and not what is wrong with the variable. */
 const isIndefinite = (reading: Reading | undefined): boolean => reading?.quality === "bad" && INDEFINITE.has(reading.fault);

@@ -341,7 +341,7 @@ const session: readonly Row[] = [
   {
     group: "session",
     what: "another program was loaded (it is looked up again at once)",
-    fault: "stale",
+    fault: "program_changed",
     scope: "program",
     detail: /no longer where it was/,
     run: from(() => {}, { onceKnown: (plc) => plc.download(undefined, { ids: "shifted" }) }),
