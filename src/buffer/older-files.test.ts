@@ -37,6 +37,13 @@ const SINCE_6 = `
 CREATE TABLE account (one INTEGER PRIMARY KEY CHECK (one = 1), body TEXT NOT NULL, crc INTEGER NOT NULL) STRICT;
 CREATE TABLE layout_copy (id INTEGER PRIMARY KEY, key TEXT NOT NULL, body BLOB NOT NULL) STRICT;`;
 
+const FILE_6 = `CREATE TABLE meta (${META_4}) STRICT; CREATE TABLE sink (${SINK_3}) STRICT; ${COMMON}${LOSSES}${SINCE_4}${SINCE_6}
+      ALTER TABLE gap ADD COLUMN from_clock TEXT; ALTER TABLE gap ADD COLUMN to_clock TEXT;
+      INSERT INTO meta VALUES (1, 'epoch-1', 4, 'r0', 3, 0, NULL, NULL, 5000, 0, ${NOW});
+      INSERT INTO sink VALUES ('a', 1, 0, '[]', 2, 24, 8, '{}', 5, NULL, NULL);`;
+/** Tables that the account has a copy of, by version. */
+const ACCOUNT: Readonly<Record<number, readonly string[]>> = { 6: ["meta", "sink"], 7: ["meta", "sink", "rejected", "stamp"] };
+
 /** Files as each version wrote them, with three batches of which sink `a` waits for the last two. */
 const OLDER: Readonly<Record<number, string>> = {
   1: `CREATE TABLE meta (${META}) STRICT; CREATE TABLE sink (${SINK}) STRICT; ${COMMON}
@@ -55,10 +62,8 @@ const OLDER: Readonly<Record<number, string>> = {
       ALTER TABLE gap ADD COLUMN from_clock TEXT; ALTER TABLE gap ADD COLUMN to_clock TEXT;
       INSERT INTO meta VALUES (1, 'epoch-1', 4, 'r0', 3, 0, NULL, NULL, 5000, 0, ${NOW});
       INSERT INTO sink VALUES ('a', 1, 0, '[]', 2, 24, 8, '{}', 5, NULL, NULL);`,
-  6: `CREATE TABLE meta (${META_4}) STRICT; CREATE TABLE sink (${SINK_3}) STRICT; ${COMMON}${LOSSES}${SINCE_4}${SINCE_6}
-      ALTER TABLE gap ADD COLUMN from_clock TEXT; ALTER TABLE gap ADD COLUMN to_clock TEXT;
-      INSERT INTO meta VALUES (1, 'epoch-1', 4, 'r0', 3, 0, NULL, NULL, 5000, 0, ${NOW});
-      INSERT INTO sink VALUES ('a', 1, 0, '[]', 2, 24, 8, '{}', 5, NULL, NULL);`,
+  6: FILE_6,
+  7: FILE_6,
 };
 
 function writeOlder(file: string, version: number): void {
@@ -72,8 +77,9 @@ function writeOlder(file: string, version: number): void {
     const row = { id, layout: 1, ts: NOW, n: 8, n_exploration: 2, payload };
     db.prepare("INSERT INTO batch VALUES (?, 1, ?, 8, 2, ?, ?)").run(id, NOW, checksumOf(row), payload);
   }
-  if (version === 6) {
-    const body = JSON.stringify({ meta: db.prepare("SELECT * FROM meta").all(), sink: db.prepare("SELECT * FROM sink").all() });
+  const copied = ACCOUNT[version];
+  if (copied) {
+    const body = JSON.stringify(Object.fromEntries(copied.map((table) => [table, db.prepare(`SELECT * FROM ${table}`).all()])));
     db.prepare("INSERT INTO account VALUES (1, ?, ?)").run(body, crc32(body));
   }
   db.close();

@@ -1,7 +1,7 @@
 import { crc32 } from "node:zlib";
 
 /** `PRAGMA user_version` of the files this code reads and writes. */
-export const SCHEMA_VERSION = 7;
+export const SCHEMA_VERSION = 8;
 
 /**
  * age: batches below the id were in the file when it was `at` ms old. stamp: stamps that may be corrected, or are. start: batches from the id
@@ -74,6 +74,8 @@ PRAGMA user_version = 6;
 `,
   // The copy of the account has more tables from the next transaction on: a collector that knows fewer would take it for damaged.
   6: "PRAGMA user_version = 7;",
+  // Payloads may have elements that are no value, and faults that are new: a collector that knows neither would take them for damaged.
+  7: "PRAGMA user_version = 8;",
 };
 
 export interface BatchRow {
