@@ -99,7 +99,12 @@ function baseOf(options: RunOptions): Base {
   if (closed !== undefined) throw new Error(`embedded_api.listen: ${closed}`);
   const inForce = new PolicyInForce(policy.policy);
   const alarms = new Alarms(log);
-  const clock = startClock(signal);
+  const clock = startClock(signal, undefined, ({ byMs }) =>
+    log.warn(
+      { byMs: Math.round(byMs) },
+      `the computer's clock was set ${formatDuration(Math.abs(Math.round(byMs)))} ${byMs > 0 ? "forward" : "back"}`,
+    ),
+  );
   const { listenRefusal: refusal } = inForce;
   const pki: PkiPlace = { dir: path.join(stateDir, "pki"), installation: collector };
   const service = new Service({ ...options, settings, collector, stateDir, listenRefusal: refusal, credentials, clock, alarms, pki });

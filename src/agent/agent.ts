@@ -5,6 +5,7 @@ import type { DriverEntry } from "../../drivers/driver.ts";
 import { sharedBudget } from "../lib/log-budget.ts";
 import { canonicalJson, reconcile } from "../lib/reconcile.ts";
 import { literalAddress } from "../model/address.ts";
+import { timeAt, upMsOf } from "../model/clock.ts";
 import type { Log } from "../model/context.ts";
 import { messageOf } from "../model/failure.ts";
 import type { SourceReport } from "../model/report.ts";
@@ -367,12 +368,14 @@ function parked(
   deps: AgentDeps & SharedLines,
 ): RunningSource {
   const { record } = input;
-  const now = deps.clock.epochMs();
+  const now = upMsOf(deps.clock);
+  const timeOf = (upMs: number): number => timeAt(deps.clock, upMs);
   const before: SourceState = { type: "UNKNOWN", since: now };
   const state = nextState(before, problem, now);
   logChange(deps.logFor({ source: record.name, type: record.type }), deps.stateLines, before, state, {
     source: record.name,
     endpoint: null,
+    timeOf,
   });
   return {
     endpoint: undefined,
@@ -384,9 +387,9 @@ function parked(
       status: {
         last_readout_at: lastReadoutAt === null ? null : new Date(lastReadoutAt).toISOString(),
         configured_variables: configured,
-        state: toReadoutState(state),
+        state: toReadoutState(state, timeOf),
       },
-      since: new Date(now).toISOString(),
+      since: new Date(timeOf(now)).toISOString(),
       error: problem,
       next_retry_at: null,
       interval_ms: configuredIntervalMs(input),

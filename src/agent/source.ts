@@ -2,7 +2,7 @@ import { setImmediate as nextTurn } from "node:timers/promises";
 import type { Endpoint } from "../../drivers/driver.ts";
 import { withoutSecrets } from "../lib/capture/secrets.ts";
 import { createBackoff } from "../lib/retry.ts";
-import { bootTimeOf, type Clock } from "../model/clock.ts";
+import { bootTimeOf, type Clock, timeAt, upMsOf } from "../model/clock.ts";
 import type { Log } from "../model/context.ts";
 import { formatDuration } from "../model/duration.ts";
 import { messageOf } from "../model/failure.ts";
@@ -149,10 +149,14 @@ class SourceTask {
   /** Whether the type of a variable comes with its first value. */
   #hasAuto: boolean;
   #state: SourceState;
-  #lastGoodAt: number | null;
+  /** Before this source began, epoch ms; null: it is not known. */
+  readonly #lastReadoutAt: number | null;
+  /** Of the last readout with a good value, ms since the machine's start; undefined: there was none yet. */
+  #lastGoodUpMs: number | undefined;
   /** Of the last readout; not the readings themselves, which are many and would outlive the youngest generation of the heap. */
   #faults: SourceReport["faults"] = NO_FAULTS;
-  #nextRetryAt: number | undefined;
+  /** Monotonic ms. */
+  #nextRetryMs: number | undefined;
   #trouble: Trouble | undefined;
   /** Between two readouts. */
   readonly #nap = new Nap();
@@ -167,11 +171,11 @@ class SourceTask {
     this.#configured = configured;
     this.#fraction = stableFraction(spec.uuid);
     this.#phaseMs = Math.floor(this.#fraction * spec.intervalMs);
-    this.#lastGoodAt = lastReadoutAt;
+    this.#lastReadoutAt = lastReadoutAt;
     this.#layout = spec.layout;
     this.#hasAuto = spec.auto.length > 0;
     this.#where = `${spec.endpoint.host}:${spec.endpoint.port}`;
-    this.#state = { type: "UNKNOWN", since: clock.epochMs() };
+    this.#state = { type: "UNKNOWN", since: upMsOf(clock) };
     this.#learned = new LearnedGroups(spec.points, spec.layout.variables.length);
     this.#readouts = new Readouts(spec, this.#learned, {
       ...deps,
@@ -189,7 +193,7 @@ class SourceTask {
     this.#deviceClock = new DeviceClock(spec.intervalMs);
     this.#odd = spec.float && hasOrders(spec.driver, spec.float) ? new OddValues(spec.name) : undefined;
     this.#live = new LiveValues(clock.monotonicMs, spec.intervalMs, spec.layout.variables.length);
-    const where = { source: spec.name, endpoint: this.#where };
+    const where = { source: spec.name, endpoint: this.#where, timeOf: this.#timeOf };
     this.#stateLog = new StateLog(log, where, this.#state, deps, clock.monotonicMs);
     this.#faultLog = new FaultLog(deps.notes, clock.monotonicMs);
     this.#ownFaults = new OwnFaults(spec.name, deps.alarm ?? (() => {}));
@@ -204,6 +208,9 @@ class SourceTask {
     });
   }
 
+  /** Epoch ms by the clock as it is now. */
+  readonly #timeOf = (upMs: number): number => timeAt(this.#deps.clock, upMs);
+
   stop(): Promise<void> {
     this.#stop.abort();
     this.#nap.wake();
@@ -213,6 +220,9 @@ class SourceTask {
   report(): SourceReport {
     const { uuid, name, type, driver, intervalMs } = this.#spec;
     const state = this.#state;
+    const lastAt = this.#lastGoodUpMs === undefined ? this.#lastReadoutAt : this.#timeOf(this.#lastGoodUpMs);
+    const { clock } = this.#deps;
+    const retryAt = this.#nextRetryMs === undefined ? undefined : clock.epochMs() + this.#nextRetryMs - clock.monotonicMs();
     return {
       discovers: driver.canDiscover === true,
       uuid,
@@ -220,13 +230,13 @@ class SourceTask {
       type,
       endpoint: this.#where,
       status: {
-        last_readout_at: this.#lastGoodAt === null ? null : new Date(this.#lastGoodAt).toISOString(),
+        last_readout_at: lastAt === null ? null : new Date(lastAt).toISOString(),
         configured_variables: this.#configured,
-        state: toReadoutState(state),
+        state: toReadoutState(state, this.#timeOf),
       },
-      since: new Date(state.since).toISOString(),
+      since: new Date(this.#timeOf(state.since)).toISOString(),
       error: state.type === "ERROR" ? state.problem : null,
-      next_retry_at: this.#nextRetryAt === undefined ? null : new Date(this.#nextRetryAt).toISOString(),
+      next_retry_at: retryAt === undefined ? null : new Date(retryAt).toISOString(),
       interval_ms: intervalMs,
       warnings: this.#warnings(),
       counters: { ...this.#counters },
@@ -280,7 +290,7 @@ class SourceTask {
     const { clock, startSpreadMs, late } = this.#deps;
     let due = clock.monotonicMs() + this.#fraction * startSpreadMs;
     while (await this.#wait(due - clock.monotonicMs())) {
-      this.#nextRetryAt = undefined;
+      this.#nextRetryMs = undefined;
       const isProbe = this.#trouble !== undefined;
       if (!isProbe) late?.(clock.monotonicMs() - due);
       const outcome = this.#spec.points.length === 0 ? nothingAsked(clock) : await this.#readouts.read(isProbe, this.#stop.signal);
@@ -312,10 +322,10 @@ class SourceTask {
     }
     const { restMs } = outcome;
     const next = problem && outcome.failure ? this.#retryAt(due, now, restMs) : this.#nextTick(due, now, restMs);
-    if (this.#trouble || restMs > 0) this.#nextRetryAt = clock.epochMs() + next - now;
+    if (this.#trouble || restMs > 0) this.#nextRetryMs = next;
     this.#isPause = this.#trouble !== undefined && restMs === 0;
     const before = this.#state;
-    this.#state = nextState(before, problem, outcome.time);
+    this.#state = nextState(before, problem, outcome.time - outcome.bootTimeMs);
     this.#stateLog.note(this.#state);
     if (isChange(before, this.#state)) {
       this.#deps.changed();
@@ -366,7 +376,7 @@ class SourceTask {
     const { all, read, faulted, own, doubted } = isLarge ? await inSlices(looks, createYielder()) : atOnce(looks);
     const problem = answered ? judge(all, failure) : failure && problemOf(failure);
     if (problem) counters.failed_readouts++;
-    else this.#lastGoodAt = time;
+    else this.#lastGoodUpMs = time - bootTimeMs;
     if (!answered) return problem;
     if (settled !== this.#layout) {
       this.#layout = settled;
@@ -400,7 +410,7 @@ class SourceTask {
     const { clock, log, changed } = this.#deps;
     log.error({ err: error, condition: "internal_error" }, "the collector failed while it read this source; the others go on");
     const problem: Problem = { reason: { type: "UNKNOWN" }, condition: "internal_error", detail: messageOf(error) };
-    this.#state = nextState(this.#state, problem, clock.epochMs());
+    this.#state = nextState(this.#state, problem, upMsOf(clock));
     changed();
   }
 }

@@ -1,7 +1,7 @@
 import { type Budget, createBudget } from "../model/budget.ts";
 import type { Log } from "../model/context.ts";
 import type { StateLines } from "./state-lines.ts";
-import { isChange, logChange, type SourceState, sameProblem } from "./status.ts";
+import { isChange, logChange, type SourceState, type StateWhere, sameProblem } from "./status.ts";
 
 /** Changes of reason that all sources together may log while they stay in ERROR. */
 const REASON_LINES = 20;
@@ -30,7 +30,7 @@ export const createReasonBudget = (now: () => number): Budget => createBudget(RE
 export class StateLog {
   readonly #log: Log;
   readonly #lines: SharedLines["stateLines"];
-  readonly #where: { readonly source: string; readonly endpoint: string | null };
+  readonly #where: StateWhere;
   readonly #reasons: Budget;
   readonly #states: Budget;
   /** Monotonic ms. */
@@ -40,13 +40,7 @@ export class StateLog {
   #notLogged = 0;
   #changedAtMs: number;
 
-  constructor(
-    log: Log,
-    where: { readonly source: string; readonly endpoint: string | null },
-    initial: SourceState,
-    { reasonLines, stateLines }: SharedLines,
-    now: () => number,
-  ) {
+  constructor(log: Log, where: StateWhere, initial: SourceState, { reasonLines, stateLines }: SharedLines, now: () => number) {
     const counted = (fields: object) => (this.#notLogged > 0 ? { ...fields, changesNotLogged: this.#notLogged } : fields);
     this.#log = {
       ...log,

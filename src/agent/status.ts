@@ -7,7 +7,7 @@ import type { ReadoutState } from "../model/status.ts";
 import type { Reading } from "../model/value.ts";
 import type { StateLines } from "./state-lines.ts";
 
-/** A source's state as the agent keeps it; times are epoch ms. */
+/** A source's state as the agent keeps it; times are ms since the machine's start (upMsOf). */
 export type SourceState =
   | { readonly type: "UNKNOWN"; readonly since: number }
   | { readonly type: "OK"; readonly since: number }
@@ -68,10 +68,22 @@ export function isChange(before: SourceState, after: SourceState): boolean {
   return before.type !== after.type || (before.type === "ERROR" && after.type === "ERROR" && before.since !== after.since);
 }
 
-export const toReadoutState = (state: SourceState): ReadoutState =>
+/** `timeOf`: a time of the state as epoch ms by the clock as it is now. */
+export const toReadoutState = (state: SourceState, timeOf: TimeOf = asTheyAre): ReadoutState =>
   state.type === "ERROR"
-    ? { type: "ERROR", reason: state.problem.reason, error_at: new Date(state.errorAt).toISOString() }
+    ? { type: "ERROR", reason: state.problem.reason, error_at: new Date(timeOf(state.errorAt)).toISOString() }
     : { type: state.type };
+
+/** Whose state it is. */
+export interface StateWhere {
+  readonly source: string;
+  readonly endpoint: string | null;
+  /** As of toReadoutState. */
+  readonly timeOf?: TimeOf;
+}
+
+type TimeOf = (ms: number) => number;
+const asTheyAre: TimeOf = (ms) => ms;
 
 /** The one line of a state change, or a part of a line about many sources. */
 export function logChange(
@@ -79,10 +91,10 @@ export function logChange(
   lines: Pick<StateLines, "add">,
   before: SourceState,
   after: SourceState,
-  where: { readonly source: string; readonly endpoint: string | null },
+  { timeOf = asTheyAre, ...where }: StateWhere,
 ): void {
   const { source } = where;
-  const since = new Date(after.since).toISOString();
+  const since = new Date(timeOf(after.since)).toISOString();
   if (after.type === "ERROR") {
     const { reason, condition, detail } = after.problem;
     const { sentence, nextStep } = explainReason(reason, condition, { ...where, detail });

@@ -26,6 +26,15 @@ export interface ClockJump {
 export const bootTimeOf = (clock: Clock): number => Math.round(clock.epochMs() - clock.monotonicMs() + clock.bootedAtMs());
 
 /**
+ * Ms since the machine's start, suspended times included. What is shown as a time, or as a duration up to now, is kept so: the wall clock
+ * may be set in between.
+ */
+export const upMsOf = (clock: Clock): number => clock.monotonicMs() - clock.bootedAtMs();
+
+/** When `upMs` was, epoch ms by the clock as it is set now. */
+export const timeAt = (clock: Clock, upMs: number): number => bootTimeOf(clock) + upMs;
+
+/**
  * How far the time stamp of a readout can be relied on. corrected: the clock was wrong, was set while the machine ran, and the stamp was
  * moved by as much; unsynchronised: nobody has said that the clock was right, and it was not set since.
  */

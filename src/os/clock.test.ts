@@ -1,11 +1,11 @@
 import { expect, onTestFinished, test, vi } from "vitest";
-import { bootTimeOf } from "../model/clock.ts";
+import { bootTimeOf, type ClockJump } from "../model/clock.ts";
 import { startClock } from "./clock.ts";
 
 const START_MS = 1_800_000_000_000;
 const BOOT_MS = 60_000;
 
-function rig() {
+function rig(onJump?: (jump: ClockJump) => void) {
   vi.useFakeTimers({ toFake: ["setInterval", "clearInterval", "setTimeout", "clearTimeout"] });
   const stop = new AbortController();
   onTestFinished(() => {
@@ -14,19 +14,23 @@ function rig() {
   });
   const state = { set: 0, suspendedMs: 0, isSynced: false, asked: 0, heldMs: 0 };
   let passedMs = 0;
-  const clock = startClock(stop.signal, {
-    wallMs() {
-      passedMs += state.heldMs;
-      state.heldMs = 0;
-      return START_MS + passedMs + state.set + state.suspendedMs;
+  const clock = startClock(
+    stop.signal,
+    {
+      wallMs() {
+        passedMs += state.heldMs;
+        state.heldMs = 0;
+        return START_MS + passedMs + state.set + state.suspendedMs;
+      },
+      monotonicMs: () => START_MS + passedMs,
+      uptimeMs: () => BOOT_MS + passedMs + state.suspendedMs,
+      askSynced(answer) {
+        state.asked++;
+        answer(state.isSynced);
+      },
     },
-    monotonicMs: () => START_MS + passedMs,
-    uptimeMs: () => BOOT_MS + passedMs + state.suspendedMs,
-    askSynced(answer) {
-      state.asked++;
-      answer(state.isSynced);
-    },
-  });
+    onJump,
+  );
   const pass = (ms: number): void => {
     for (const endMs = passedMs + ms; passedMs < endMs; vi.advanceTimersByTime(500)) passedMs += 500;
   };
@@ -91,4 +95,17 @@ test("a step is followed by the question whether the clock is synchronised, at o
   state.isSynced = true;
   pass(5000);
   expect([clock.synced(), state.asked]).toEqual([true, 3]);
+});
+
+test("each jump is told of once", () => {
+  const jumps: number[] = [];
+  const { state, pass } = rig(({ byMs }) => jumps.push(byMs));
+  pass(3000);
+  state.set = 7_200_000;
+  pass(3000);
+  state.set += 200;
+  pass(3000);
+  state.set = -5000;
+  pass(3000);
+  expect(jumps).toEqual([7_200_000, -7_205_200]);
 });

@@ -45,9 +45,10 @@ function askSystemd(answer: (isSynced: boolean) => void): void {
 
 /**
  * Epoch time carried by the monotonic clock between checks, so that a slow correction never lets time stamps go back;
- * a step of the wall clock is taken over within a second. Synchronised means that systemd says so; unknown counts as no.
+ * a step of the wall clock is taken over within a second, and `onJump` hears of one of half a second and more. Synchronised means that systemd says so; unknown counts as no.
  */
-export function startClock(signal: AbortSignal, { wallMs, monotonicMs, uptimeMs, askSynced }: ClockSources = SYSTEM): Clock {
+export function startClock(signal: AbortSignal, sources: ClockSources = SYSTEM, onJump: (jump: ClockJump) => void = () => {}): Clock {
+  const { wallMs, monotonicMs, uptimeMs, askSynced } = sources;
   let offsetMs = wallMs() - monotonicMs();
   let bootedAtMs = monotonicMs() - uptimeMs();
   let synced = false;
@@ -67,8 +68,11 @@ export function startClock(signal: AbortSignal, { wallMs, monotonicMs, uptimeMs,
     bootedAtMs -= suspendedMs;
     if (Math.abs(seenMs - offsetMs) <= STEP_MS) return;
     const byMs = seenMs - offsetMs - suspendedMs;
-    if (Math.abs(byMs) >= JUMP_MS) lastJump = { atMs: wallMs(), byMs };
     offsetMs = seenMs;
+    if (Math.abs(byMs) >= JUMP_MS) {
+      lastJump = { atMs: wallMs(), byMs };
+      onJump(lastJump);
+    }
     ask();
     clearTimeout(askedAgain);
     askedAgain = setTimeout(ask, ASK_AFTER_STEP_MS);

@@ -5,7 +5,7 @@ import type { Configuration, ConfigurationOptions } from "../configuration/confi
 import type { Credentials } from "../configuration/credentials.ts";
 import type { Reloader } from "../configuration/reloader.ts";
 import { MAX_SECRET_BYTES } from "../configuration/secret-files.ts";
-import type { Clock } from "../model/clock.ts";
+import { type Clock, timeAt, upMsOf } from "../model/clock.ts";
 import { formatDuration } from "../model/duration.ts";
 import { messageOf } from "../model/failure.ts";
 import type { PkiPlace } from "../model/pki.ts";
@@ -102,7 +102,8 @@ const secretConfirmSchema = z.strictObject({ uuid: uuidSchema, place: secretPlac
  */
 export class Service {
   readonly #options: ServiceOptions;
-  readonly #startedAt = new Date().toISOString();
+  /** Ms since the machine's start. */
+  readonly #startedUpMs: number;
   readonly #progress: Progress;
   #captures: FailureCaptures | undefined;
   #socket: LocalSocket | undefined;
@@ -118,6 +119,7 @@ export class Service {
 
   constructor(options: ServiceOptions) {
     this.#options = options;
+    this.#startedUpMs = upMsOf(options.clock);
     this.#progress = createProgress(options.clock, LOOK_EVERY_MS);
   }
 
@@ -294,7 +296,7 @@ export class Service {
     return {
       version,
       collector,
-      started_at: this.#startedAt,
+      started_at: new Date(timeAt(this.#options.clock, this.#startedUpMs)).toISOString(),
       clock: clockStatus(this.#options.clock),
       config: configuration.status(),
       sinks: pipeline.sinks(),
