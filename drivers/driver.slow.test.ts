@@ -62,7 +62,7 @@ describe("what comes out of defineDriver", () => {
 
   it("has what a read throws as a FaultError or a ReasonError, also where it throws before it waits", async () => {
     const reading = (read: () => never) => connecting({ read }).then((session) => session.read({ points: [] }, ctx));
-    await expect(reading(mistake)).rejects.toMatchObject({ name: "ReasonError", condition: "internal_error" });
+    await expect(reading(mistake)).rejects.toMatchObject({ name: "FaultError", fault: "collector_error" });
     const refusal = new FaultError("device_error", "refused");
     await expect(
       reading(() => {
@@ -95,7 +95,8 @@ describe("what comes out of defineDriver", () => {
     const named = await thrownBy(new RangeError("a library's own"));
     expect(named).toBeInstanceOf(ReasonError);
     expect(named).toMatchObject({ reason: { type: "HOST_DOWN" }, message: "a library's own" });
-    expect(await thrownBy(new TypeError("a mistake"))).toMatchObject({ name: "ReasonError", condition: "internal_error" });
+    const mistaken = what === "prepare" ? { fault: "collector_error" } : { name: "ReasonError", condition: "internal_error" };
+    expect(await thrownBy(new TypeError("a mistake"))).toMatchObject(mistaken);
     const refusal = new FaultError("device_error", "refused");
     expect(await thrownBy(refusal)).toBe(refusal);
   });
