@@ -168,7 +168,7 @@ test.each([
   ["a bare array", "wrong_shape", (response: ServerResponse) => json(response, [])],
   ["null", "wrong_shape", (response: ServerResponse) => json(response, null)],
   ["no data", "wrong_shape", (response: ServerResponse) => json(response, { metadata: { next_cursor: null } })],
-  ["no cursor", "wrong_shape", (response: ServerResponse) => json(response, { data: [], metadata: {} })],
+  ["no metadata", "wrong_shape", (response: ServerResponse) => json(response, { data: [] })],
   ["304 unasked", "wrong_shape", (response: ServerResponse) => response.writeHead(304).end()],
   [
     "a body shorter than said",

@@ -4,8 +4,11 @@ import type { YieldToEventLoop } from "../model/timer.ts";
 import { parsePageText } from "./page-text.ts";
 import { type Judged, judgeRecord, type RecordForm } from "./records.ts";
 
-/** A page of a list (API-V2, 2.7). */
-export const pageSchema = z.object({ data: z.array(z.unknown()), metadata: z.object({ next_cursor: z.string().min(1).nullable() }) });
+/** A page of a list (API-V2, 2.7). A platform that leaves nulls out leaves `next_cursor` out of the last page: absent is null. */
+export const pageSchema = z.object({
+  data: z.array(z.unknown()),
+  metadata: z.object({ next_cursor: z.string().min(1).nullable().default(null) }),
+});
 
 /** A page as it was judged. Equal pages share one list of records. */
 export interface JudgedPage<T> {

@@ -200,7 +200,7 @@ export const RESOURCE_TESTS: ConsumerTests = {
     }
   },
   async "2.7 metadata"({ platform, pull }) {
-    for (const metadata of [undefined, null, {}, { next_cursor: 7 }]) {
+    for (const metadata of [undefined, null, { next_cursor: "" }, { next_cursor: 7 }]) {
       platform.instead = ({ path }, response) =>
         path === "/v2/data-sources" && Boolean(response.end(JSON.stringify({ data: [], metadata })));
       expect(await pull()).toMatchObject({ type: "failed", kind: "wrong_shape" });
