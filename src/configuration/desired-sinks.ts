@@ -1,4 +1,5 @@
 import type { ApiAccess } from "../model/api-access.ts";
+import { userLeftOutWords } from "../model/endpoint-url.ts";
 import type { DataSink } from "../model/resources.ts";
 import type { Settings } from "../model/settings.ts";
 import type { SinkSpec } from "../threads/delivery/messages.ts";
@@ -25,7 +26,8 @@ export function desiredSinks(
 ): readonly SinkSpec[] {
   return sinks.map((listed): SinkSpec => {
     const { record, warnings } = withDetailsType(listed);
-    const { uuid, name, type, details } = record;
+    const { uuid, name, type, details, user_left_out_of: leftOut } = record;
+    const notes = leftOut ? [...warnings, userLeftOutWords(leftOut)] : warnings;
     const local = optionsOf({ uuid, name });
     const password = fileSecretOf(local, secretFiles);
     return {
@@ -37,7 +39,7 @@ export function desiredSinks(
       secrets: { ...secrets[uuid], ...(password && "secret" in password && { password: password.secret }) },
       ...(password && "problem" in password && { missingSecret: password.problem }),
       publishIntervalUnit: settings.publish_interval_unit,
-      ...(warnings.length > 0 && { notes: warnings }),
+      ...(notes.length > 0 && { notes }),
     };
   });
 }

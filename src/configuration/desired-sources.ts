@@ -1,4 +1,5 @@
 import type { SourceInput } from "../agent/source-spec.ts";
+import { userLeftOutWords } from "../model/endpoint-url.ts";
 import { LargeList } from "../model/large-list.ts";
 import type { DataSource } from "../model/resources.ts";
 import type { Settings } from "../model/settings.ts";
@@ -56,6 +57,7 @@ export async function desiredSources(
       variables: file?.variables ?? fromApi.get(record.uuid) ?? [],
       warnings: [
         ...warnings,
+        ...(record.user_left_out_of ? [userLeftOutWords(record.user_left_out_of)] : []),
         ...(problems.get(record.uuid) ?? []).map(
           ({ file: at, line, message }) => `${at}${line === undefined ? "" : `:${line}`}: ${message}`,
         ),

@@ -23,6 +23,28 @@ export function withoutUserInformation(text: string): string {
   return bare;
 }
 
+/** Fields of the details that name a host or a URL. */
+export const ADDRESS_FIELDS = ["host", "endpoint_url"] as const;
+export type AddressField = (typeof ADDRESS_FIELDS)[number];
+
+/** Details without user and password in their addresses, and the fields that had some. The same details where none had. Pure. */
+export function detailsWithoutUser<T>(details: T): { readonly details: T; readonly fields: readonly AddressField[] } {
+  if (typeof details !== "object" || details === null || Array.isArray(details)) return { details, fields: [] };
+  const bare: Readonly<Record<string, unknown>> = Object.fromEntries(
+    ADDRESS_FIELDS.flatMap((field) => {
+      const given: unknown = Object.hasOwn(details, field) ? Reflect.get(details, field) : undefined;
+      const without = typeof given === "string" ? withoutUserInformation(given) : given;
+      return without === given ? [] : [[field, without]];
+    }),
+  );
+  const fields = ADDRESS_FIELDS.filter((field) => Object.hasOwn(bare, field));
+  return fields.length === 0 ? { details, fields } : { details: { ...details, ...bare }, fields };
+}
+
+/** What a person is told of addresses that held a user or a password: the fields, and nothing of the text. Pure. */
+export const userLeftOutWords = (fields: readonly AddressField[]): string =>
+  `${fields.join(" and ")} held a user or a password, which was left out: take it out of the address, give it where the type has fields for user and password, and change the password, as it was in clear text`;
+
 /** Takes an OPC UA TCP endpoint's URL apart; undefined for what is none. Pure. */
 export function endpointParts(url: string): EndpointParts | undefined {
   const match = URL_FORM.exec(url);

@@ -1,7 +1,7 @@
 import * as z from "zod";
 import { boundedArray, boundedRecord } from "./bounded.ts";
 import { detailsCreateSchema, detailsReadSchema } from "./details.ts";
-import { withoutUserInformation } from "./endpoint-url.ts";
+import { ADDRESS_FIELDS, type AddressField, detailsWithoutUser } from "./endpoint-url.ts";
 import { SINK_TYPES, sinkDetailsCreateSchema, sinkDetailsReadSchema } from "./sink-details.ts";
 import { readoutStatusSchema } from "./status.ts";
 import { uuidSchema } from "./uuid.ts";
@@ -49,22 +49,25 @@ const orNull = <T extends z.ZodType>(schema: T) => schema.nullable().catch(null)
 const typeIn = (details: unknown): string | undefined =>
   typeof details === "object" && details !== null && "type" in details && typeof details.type === "string" ? details.type : undefined;
 
-/** Fields of the details that name a host or a URL. */
-const ADDRESSES: ReadonlySet<string> = new Set(["host", "endpoint_url"]);
+/** Addresses that a user or a password was taken out of; the kept configuration holds it too. */
+const userLeftOut = z.array(z.enum(ADDRESS_FIELDS)).optional().catch(undefined);
+
+interface Received {
+  readonly details: unknown;
+  readonly user_left_out_of?: readonly AddressField[] | undefined;
+}
 
 /**
  * Details without the fields that are null, which are absent there too, and without user and password in an address: from here on they
  * would be logged, kept, shown and sent to the device.
  */
-const cleaned = (details: unknown): unknown =>
-  typeof details === "object" && details !== null && !Array.isArray(details)
-    ? Object.fromEntries(
-        Object.entries(details).flatMap(([field, value]) => {
-          if (value === null) return [];
-          return [[field, ADDRESSES.has(field) && typeof value === "string" ? withoutUserInformation(value) : value]];
-        }),
-      )
-    : details;
+function cleaned({ details, user_left_out_of }: Received): { details: unknown; user_left_out_of?: readonly AddressField[] } {
+  if (typeof details !== "object" || details === null || Array.isArray(details)) return { details };
+  const given = Object.fromEntries(Object.entries(details).filter(([, value]) => value !== null));
+  const { details: bare, fields } = detailsWithoutUser(given);
+  const leftOut = ADDRESS_FIELDS.filter((field) => fields.includes(field) || user_left_out_of?.includes(field));
+  return { details: bare, ...(leftOut.length > 0 && { user_left_out_of: leftOut }) };
+}
 
 /**
  * A data source as the collector takes it from the API (API-V2, 2.1): `uuid` is all that it needs. Unknown fields are dropped; `details`
@@ -85,12 +88,13 @@ export const dataSourceSchema = z
     note: orNull(z.string()),
     machine: orNull(machine),
     details: anyDetails.default(null),
+    user_left_out_of: userLeftOut,
   })
-  .transform((record) => ({
+  .transform(({ user_left_out_of, ...record }) => ({
     ...record,
     type: record.type ?? typeIn(record.details) ?? "",
     name: record.name ?? record.uuid,
-    details: cleaned(record.details),
+    ...cleaned({ ...record, user_left_out_of }),
   }));
 
 /** Of a data source as it came, the fields that something else stands in for, said because they decide how it is read. Pure. */
@@ -159,11 +163,12 @@ export const dataSinkSchema = z
     collector: publisher.nullable().default(null),
     type: orNull(z.string()),
     details: anyDetails.default(null),
+    user_left_out_of: userLeftOut,
   })
-  .transform((record) => ({
+  .transform(({ user_left_out_of, ...record }) => ({
     ...record,
     type: record.type ?? typeIn(record.details) ?? "",
-    details: cleaned(record.details),
+    ...cleaned({ ...record, user_left_out_of }),
   }));
 
 /** A data sink as the API answers it, with every field of API-V2, 2.5, and no other. */

@@ -1,17 +1,19 @@
 import * as z from "zod";
-import { endpointParts } from "./endpoint-url.ts";
+import { endpointParts, withoutUserInformation } from "./endpoint-url.ts";
 import { escapeControls } from "./plain-text.ts";
 import { weakerSecurity } from "./security-strength.ts";
 
 const text = z.string().max(4096);
+/** A user in it is no part of the place, and may have been kept before it was taken out. */
+const address = text.transform(withoutUserInformation);
 
 /** Where, as whom and how protected a secret is used, as far as the configuration API says it. */
 export const secretPlaceSchema = z.strictObject({
   type: text,
-  host: text,
+  host: address,
   port: z.number().nullable(),
   /** OPC UA. */
-  endpoint_url: text.nullable(),
+  endpoint_url: address.nullable(),
   /** Null: the details name none. */
   user: text.nullable(),
   /** OPC UA. */
@@ -21,9 +23,9 @@ export type SecretPlace = z.infer<typeof secretPlaceSchema>;
 
 const detailsSchema = z.object({
   type: text,
-  host: text,
+  host: address,
   port: z.number().nullable().catch(null),
-  endpoint_url: text.nullable().catch(null),
+  endpoint_url: address.nullable().catch(null),
   username: text.optional().catch(undefined),
   user_identity: z.object({ type: text.optional(), username: text.optional() }).optional().catch(undefined),
   security_settings: secretPlaceSchema.shape.security.catch(null),

@@ -1,5 +1,6 @@
 import type { z } from "zod";
 import { type Details, type DetailsType, detailsCreateSchema, toReadDetails } from "../../model/details.ts";
+import { detailsWithoutUser } from "../../model/endpoint-url.ts";
 import { type SinkDetails, type SinkType, sinkDetailsCreateSchema, toReadSinkDetails } from "../../model/sink-details.ts";
 import { passwordBoundChanges, passwordPath } from "../../model/stored-password.ts";
 import { HttpProblem, invalid, validationEntries } from "./errors.ts";
@@ -11,14 +12,14 @@ type Fields = Readonly<Record<string, unknown>>;
  * that creation accepts; undefined: creation has no such field. It is used while the other fields are validated.
  */
 const STAND_INS: { readonly [T in DetailsType]?: Fields } = {
-  opcua: { user_identity: { type: "Anonymous" } },
+  opcua: { endpoint_url: "opc.tcp://stored", user_identity: { type: "Anonymous" } },
   vendor_gateway: { protocol_details: { protocol: "PVI", path: "" } },
   odac: { protocol_override: undefined },
   plastcontrol: { readout_mode: { type: "active" } },
   s7plus: { password: { type: "none" } },
 };
 
-/** A host is judged where it is given: a stored one that is none holds up no change of other fields. */
+/** An address is judged where it is given: a stored one that is none holds up no change of other fields. */
 const HOST_STAND_IN: Fields = { host: "stored" };
 
 /** Fields that carry a write-only secret. */
@@ -42,8 +43,9 @@ export interface MergedDetails {
  * the merged record is validated as a creation (DESIGN, 6). The type cannot change, nor where a stored password goes without that password.
  * Throws HttpProblem 422.
  */
-export function mergeDetails({ type, details: stored, hasPassword }: StoredDetails, patch: Fields): MergedDetails {
+export function mergeDetails({ type, details: found, hasPassword }: StoredDetails, patch: Fields): MergedDetails {
   keepType(type, patch);
+  const { details: stored } = detailsWithoutUser(found);
   const standIns: Fields = stored === null ? {} : { ...HOST_STAND_IN, ...STAND_INS[stored.type] };
   const kept = Object.keys(standIns).filter((field) => !Object.hasOwn(patch, field));
   const candidate: Record<string, unknown> = { ...stored, ...patch };
@@ -90,8 +92,9 @@ export interface MergedSinkDetails {
 }
 
 /** As mergeDetails, for a data sink. A list of users replaces the stored one whole (API-V2, 4.2, PATCH rule 4). */
-export function mergeSinkDetails(type: string, stored: SinkDetails, patch: Fields): MergedSinkDetails {
+export function mergeSinkDetails(type: string, found: SinkDetails, patch: Fields): MergedSinkDetails {
   keepType(type, patch);
+  const { details: stored } = detailsWithoutUser(found);
   const original: Fields = { ...stored };
   const standIns = SINK_STAND_INS[stored.type];
   const kept = Object.keys(standIns).filter((field) => Object.hasOwn(original, field) && !Object.hasOwn(patch, field));

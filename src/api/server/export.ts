@@ -1,3 +1,4 @@
+import { detailsWithoutUser } from "../../model/endpoint-url.ts";
 import { openCollectors } from "./collectors.ts";
 import { openDataSinks } from "./data-sinks.ts";
 import { openDataSources } from "./data-sources.ts";
@@ -32,7 +33,7 @@ export function exportRecords(db: Database): { readonly version: 1 } & Readonly<
     let cursor: string | undefined;
     do {
       const { data, metadata } = list({ cursor, filters: {}, reach: undefined });
-      records.push(...data);
+      for (const record of data) records.push(withoutUser(record));
       cursor = metadata.next_cursor ?? undefined;
     } while (cursor !== undefined);
     return records;
@@ -40,6 +41,12 @@ export function exportRecords(db: Database): { readonly version: 1 } & Readonly<
   // One state of it all, whoever writes meanwhile.
   return db.transaction(() => ({ version: 1 as const, ...byKind((kind) => all(readers[kind])) }))();
 }
+
+/** A database that no server has opened since may hold addresses with a user. */
+const withoutUser = (record: unknown): unknown =>
+  typeof record === "object" && record !== null && "details" in record
+    ? { ...record, details: detailsWithoutUser(record.details).details }
+    : record;
 
 const byKind = (of: (kind: Kind) => readonly unknown[]): Record<Kind, readonly unknown[]> =>
   Object.fromEntries(KINDS.map((kind) => [kind, of(kind)])) as Record<Kind, readonly unknown[]>;

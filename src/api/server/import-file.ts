@@ -1,4 +1,5 @@
 import * as z from "zod";
+import { detailsWithoutUser, userLeftOutWords } from "../../model/endpoint-url.ts";
 import { dataSinkResponseSchema, dataSourceResponseSchema, inventoryRecordSchema, siteSchema } from "../../model/resources.ts";
 import { variableSchema } from "../../model/variable.ts";
 
@@ -56,7 +57,7 @@ export interface ParsedImport {
 const REPORTED: ReadonlySet<string> = new Set(["readout_status", "last_readout_at", "capabilities"]);
 const MAX_WARNINGS = 100;
 
-const page = z.object({ data: z.array(z.unknown()), metadata: z.object({ next_cursor: z.string().nullable() }).optional() });
+const page = z.object({ data: z.array(z.unknown()), metadata: z.object({ next_cursor: z.string().nullish() }).optional() });
 
 /**
  * Reads what `collector api export` writes: an object with a list for each kind. Instead of a list there may be a page as the API answers it, or
@@ -113,8 +114,10 @@ export function parseImport(content: unknown): ParsedImport {
       const { data } = parsed;
       if ("details" in data && "type" in data && data.details !== null && data.details.type !== data.type)
         problems.push(`${at}: type: ${data.type} differs from details.type, ${data.details.type}`);
+      const { details, fields: withUser } = detailsWithoutUser("details" in data ? data.details : null);
+      if (withUser.length > 0 && warnings.length < MAX_WARNINGS) warnings.push(`${at}: ${userLeftOutWords(withUser)}`);
       for (const field of leftOut(record, data)) if (warnings.length < MAX_WARNINGS) warnings.push(`${at}: ${field}: is not taken over`);
-      records[kind].push(data);
+      records[kind].push(withUser.length > 0 ? { ...data, details } : data);
     }
   }
   // Each is what its own schema made of it.

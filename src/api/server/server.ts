@@ -27,6 +27,7 @@ import { openMachineReach } from "./machine-reach.ts";
 import { RefusedKeys, type TellRefused } from "./refused-keys.ts";
 import { openSecretStore } from "./secrets.ts";
 import { openSites } from "./sites.ts";
+import { takeOutStoredUsers } from "./stored-users.ts";
 import { openValues } from "./values.ts";
 import { openVariables } from "./variables.ts";
 
@@ -75,6 +76,7 @@ export async function startApiServer(options: ApiServerOptions): Promise<ApiServ
   try {
     const collectors = openCollectors(db);
     collectors.ensure(collector.data);
+    takeOutStoredUsers(db, collectors, log);
     const keyFiles = ensureKeyFiles(db, options.keysDir, collector.data);
     const secrets = openSecretStore(db, join(options.keysDir, "secrets.key"), log);
     const sites = openSites(db);
