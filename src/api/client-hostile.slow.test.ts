@@ -1,6 +1,7 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { join } from "node:path";
 import { expect, onTestFinished, test } from "vitest";
+import { clock } from "../../test/support/agent.ts";
 import { type PollState, runPolling } from "../configuration/poll.ts";
 import { ApiClient, type ApiClientOptions } from "./client.ts";
 import type { Desired } from "./desired.ts";
@@ -39,6 +40,7 @@ async function polled(misbehave: Misbehaviour) {
       client,
       collector: COLLECTOR,
       lastGoodFile: join(temporaryFolder(), "last-good.json"),
+      clock,
       pollIntervalMs: 50,
       onConfiguration: (desired) => void applied.push(desired),
       onState: (state) => void states.push(state),

@@ -3,6 +3,7 @@ import { createServer } from "node:http";
 import { type AddressInfo, createServer as createTcpServer } from "node:net";
 import path from "node:path";
 import { expect, onTestFinished, test } from "vitest";
+import { clock } from "../../test/support/agent.ts";
 import { runCommand, settingsFile } from "../commands/testing.ts";
 import { Configuration } from "../configuration/configuration.ts";
 import { silentLog } from "../model/context.ts";
@@ -67,6 +68,7 @@ test("fault: whoever holds the port is the configuration, and gets collector.key
     stateDir: folder,
     collector: COLLECTOR,
     version: "0",
+    clock,
     log: noLogger,
     signal: stop.signal,
     workerUrl: () => new URL("../threads/api/worker.ts", import.meta.url),

@@ -1,6 +1,7 @@
 import type { ServerResponse } from "node:http";
 import { join } from "node:path";
 import { expect, onTestFinished, test } from "vitest";
+import { clock } from "../../test/support/agent.ts";
 import { type PollState, runPolling } from "../configuration/poll.ts";
 import { ApiClient } from "./client.ts";
 import type { Desired } from "./desired.ts";
@@ -37,6 +38,7 @@ async function polling() {
       client,
       collector: COLLECTOR,
       lastGoodFile: join(temporaryFolder(), "last-good.json"),
+      clock,
       pollIntervalMs: 50,
       onConfiguration: (desired) => void seen.applied.push(desired),
       onState: (state) => Object.assign(seen, { state }),

@@ -3,6 +3,7 @@ import { apiAccess, embeddedSocket, keysFolder, requesterAccess } from "../api/a
 import { ApiClient } from "../api/client.ts";
 import type { Desired } from "../api/desired.ts";
 import { isLoopback } from "../api/loopback.ts";
+import { type Clock, isoTimeAt } from "../model/clock.ts";
 import { messageOf } from "../model/failure.ts";
 import { withoutCredentials } from "../model/plain-text.ts";
 import type { SourceReport } from "../model/report.ts";
@@ -21,6 +22,7 @@ export interface ConfigurationOptions {
   /** This collector's uuid. */
   readonly collector: string;
   readonly version: string;
+  readonly clock: Clock;
   readonly log: Logger;
   readonly signal: AbortSignal;
   readonly workerUrl: (name: string) => URL;
@@ -88,7 +90,7 @@ export class Configuration {
       api_url: withoutCredentials(apiAccess(this.#settings, this.#options.stateDir).url),
       ok: state?.ok ?? false,
       message: state?.message ?? null,
-      since: state?.since ?? null,
+      since: state ? isoTimeAt(this.#options.clock, state.sinceUpMs) : null,
       warnings,
       left_out: leftOut,
       taken_at: this.#current?.fetchedAt ?? null,
@@ -179,12 +181,13 @@ export class Configuration {
   }
 
   #open(client: ApiClient, settings: Settings): ApiLink {
-    const { stateDir, collector, log, signal, onConfiguration } = this.#options;
+    const { stateDir, collector, clock, log, signal, onConfiguration } = this.#options;
     return new ApiLink(
       {
         client,
         ...(this.#current && { current: this.#current }),
         collector,
+        clock,
         lastGoodFile: lastGoodFile(stateDir),
         pollIntervalMs: (settings.api ?? settings.embedded_api).poll_interval,
         onConfiguration: (desired, origin) => {

@@ -1,6 +1,7 @@
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, onTestFinished, test } from "vitest";
+import { clock } from "../../test/support/agent.ts";
 import { ApiClient, type PullResult, type ReportResult } from "../api/client.ts";
 import type { Desired } from "../api/desired.ts";
 import { COLLECTOR, modbusSource, recordingLog, startTestServer, temporaryFolder } from "../api/server/testing.ts";
@@ -54,6 +55,7 @@ function start(client: PollingOptions["client"], options: Partial<PollingOptions
       client,
       collector: COLLECTOR,
       lastGoodFile,
+      clock,
       pollIntervalMs: 50,
       onConfiguration: (configuration, origin) => applied.push([configuration, origin]),
       onState: (state) => states.push(state),
@@ -126,7 +128,7 @@ test("failures keep what runs, are one line each, and health is one line again",
     [false, "no timeout"],
     [true, null],
   ]);
-  expect(states[2]?.since).toBe(states[1]?.since);
+  expect(states[2]?.sinceUpMs).toBe(states[1]?.sinceUpMs);
   expect(log.lines.map((line) => line.split(" {")[0])).toEqual([
     expect.stringContaining("no configuration was kept yet"),
     "info the configuration API answers",

@@ -1,6 +1,7 @@
 import type { ApiClient } from "../api/client.ts";
 import type { Desired } from "../api/desired.ts";
 import type { ApiFailure } from "../api/requester.ts";
+import { type Clock, upMsOf } from "../model/clock.ts";
 import type { Context } from "../model/context.ts";
 import { formatDuration } from "../model/duration.ts";
 import { messageOf } from "../model/failure.ts";
@@ -9,13 +10,13 @@ import { type LeftOut, NOTHING_LEFT_OUT } from "../model/service-status.ts";
 import { createYielder, sleep } from "../model/timer.ts";
 import { loadLastGood, saveLastGood, storedContentOf } from "./last-good.ts";
 
-/** The state of the configuration API, for status and log. Times are ISO 8601 UTC. */
+/** The state of the configuration API, for status and log. */
 export interface PollState {
   readonly ok: boolean;
   /** What is wrong, or null. Never holds a key. */
   readonly message: string | null;
-  /** Since when it is so. */
-  readonly since: string;
+  /** Since when it is so, ms since the machine's start. */
+  readonly sinceUpMs: number;
 }
 
 /** In milliseconds. */
@@ -45,6 +46,7 @@ const MAX_POLL_MS = 86_400_000;
 export interface PollingOptions {
   readonly client: Pick<ApiClient, "base" | "pull" | "reportStatuses">;
   readonly collector: string;
+  readonly clock: Clock;
   readonly lastGoodFile: string;
   /** What is at work already; absent: the last good one from disk is, as soon as it is read. */
   readonly current?: Desired | undefined;
@@ -118,7 +120,7 @@ async function pollConfiguration(options: PollingOptions, times: PollTimes, ctx:
   } else if (loaded.type === "damaged") warn([loaded.message], { file: lastGoodFile });
   else log.info({ file: lastGoodFile }, loaded.message);
 
-  const state = createStateKeeper(client.base, options.onState, ctx);
+  const state = createStateKeeper(options, ctx);
   const isWhole = loaded.type === "loaded" && loaded.warnings.length === 0;
   let saved = isWhole ? await storedContentOf(loaded.configuration) : undefined;
   /** Whether the file at hand may take the place of the one before it. */
@@ -172,7 +174,7 @@ function retryWait(failures: number, { retryFirstMs, retryMaxMs }: PollTimes): n
   return Math.min(retryFirstMs * 2 ** Math.min(failures - 1, 30), retryMaxMs) * (0.9 + 0.2 * Math.random());
 }
 
-function createStateKeeper(base: string, onState: PollingOptions["onState"], { log }: Context) {
+function createStateKeeper({ client: { base }, onState, clock }: PollingOptions, { log }: Context) {
   let state: PollState | undefined;
   let kind: string | undefined;
   const set = (next: PollState): void => {
@@ -186,21 +188,21 @@ function createStateKeeper(base: string, onState: PollingOptions["onState"], { l
   return {
     ok(): void {
       if (state?.ok) return;
-      const now = new Date().toISOString();
+      const nowUpMs = upMsOf(clock);
       log.info(
-        { api: base, ...(state && { after: formatDuration(Date.parse(now) - Date.parse(state.since)) }) },
+        { api: base, ...(state && { after: formatDuration(Math.round(nowUpMs - state.sinceUpMs)) }) },
         state ? "the configuration API answers again" : "the configuration API answers",
       );
       kind = undefined;
-      set({ ok: true, message: null, since: now });
+      set({ ok: true, message: null, sinceUpMs: nowUpMs });
     },
     failed(nextKind: string, message: string): void {
       if (state?.ok === false && kind === nextKind && state.message === message) return;
       const changed = state?.ok !== false || kind !== nextKind;
       if (changed) log.warn({ api: base, failure: nextKind }, message);
       kind = nextKind;
-      const since = state?.ok === false ? state.since : new Date().toISOString();
-      set({ ok: false, message, since });
+      const sinceUpMs = state?.ok === false ? state.sinceUpMs : upMsOf(clock);
+      set({ ok: false, message, sinceUpMs });
     },
   };
 }

@@ -2,11 +2,13 @@ import { randomUUID } from "node:crypto";
 import type { BufferFileReader } from "../buffer/reader.ts";
 import { logOver } from "../lib/thread/log.ts";
 import type { Port } from "../lib/thread/port.ts";
+import { bootTimeOf, type Clock, isoTimeAt, upMsOf } from "../model/clock.ts";
 import type { Log } from "../model/context.ts";
 import { messageOf, toReasonError } from "../model/failure.ts";
 import type { Pki } from "../model/pki.ts";
 import type { Permit, Policy } from "../model/policy.ts";
 import type { SinkReport } from "../model/report.ts";
+import { startThreadClock } from "../os/clock.ts";
 import { SINKS, type SinkEntry } from "../sinks/index.ts";
 import type { FromDelivery, SinkSpec, ToDelivery } from "../threads/delivery/messages.ts";
 import type { StoreToDelivery } from "../threads/store/messages.ts";
@@ -28,6 +30,8 @@ export interface DeliveryOptions extends Partial<PumpLimits> {
   readonly usePolicy?: (policy: Policy) => void;
   /** The certificates, with a log for what happens to them; absent: sinks have none. */
   readonly openPki?: (log: Log) => Pki;
+  /** Default: one of this thread. */
+  readonly clock?: Clock;
   /** Folder of the files that sinks keep over restarts (retained topics); absent: they keep nothing. */
   readonly memoryDir?: string;
 }
@@ -42,16 +46,17 @@ const LIMITS: PumpLimits = {
   openTimeoutMs: 60_000,
   drainTimeoutMs: 2000,
 };
-/** How often it is looked whether each sink gets what waits for it. */
+/** How often the engine looks whether each sink gets what waits for it, and whether the clock was set. */
 const LOOK_MS = 1000;
 /** Changes of reports within this time make one message. */
 const REPORT_MS = 50;
+/** A clock that was set by more moves the times in the reports along. */
+const STEP_MS = 50;
 
 interface Slot {
   /** Undefined: the sink cannot run as it is configured. */
   readonly pump: SinkPump | undefined;
-  /** The report of a sink without a pump. */
-  readonly report: SinkReport;
+  readonly report: () => SinkReport;
 }
 
 /** Runs a delivery engine on the messages of `port`, until `shutdown`; the port is closed then. Never throws. */
@@ -70,6 +75,9 @@ export class DeliveryEngine {
   readonly #registry: Readonly<Record<string, SinkEntry>>;
   readonly #limits: PumpLimits;
   readonly #log: Log;
+  readonly #clock: Clock;
+  /** When the machine was started by the clock of the last look, epoch ms. */
+  #bootTimeMs: number;
   readonly #pki: Pki | undefined;
   readonly #slots = new Map<string, Slot>();
   /** By uuid: the last start or stop, which settles when it is done. */
@@ -82,6 +90,7 @@ export class DeliveryEngine {
   readonly #life = randomUUID();
   #reportTimer: NodeJS.Timeout | undefined;
   readonly #lookTimer: NodeJS.Timeout;
+  readonly #over = new AbortController();
   #isEnding = false;
   #ending: Promise<void> | undefined;
 
@@ -91,6 +100,8 @@ export class DeliveryEngine {
     this.#registry = options.sinks ?? SINKS;
     this.#limits = { ...LIMITS, ...options };
     this.#log = logOver(post);
+    this.#clock = options.clock ?? startThreadClock(this.#over.signal);
+    this.#bootTimeMs = bootTimeOf(this.#clock);
     this.#pki = options.openPki?.(this.#log);
     this.#store = new StoreLink((message) => this.#onStore(message));
     this.#buffer = new BufferView({
@@ -141,6 +152,7 @@ export class DeliveryEngine {
   async #end(): Promise<void> {
     this.#isEnding = true;
     clearInterval(this.#lookTimer);
+    this.#over.abort();
     this.#buffer.stopReopening();
     await Promise.all([...this.#slots.keys()].map((uuid) => this.#inTurn(uuid, async () => this.#slots.get(uuid)?.pump?.stop(false))));
     this.#store.acknowledgeNow();
@@ -174,7 +186,7 @@ export class DeliveryEngine {
       const prepared = await prepareSink(spec, this.#registry);
       if (this.#isEnding) return;
       const pump = new SinkPump(prepared, this.#portOf(spec.uuid), this.#limits);
-      this.#slots.set(spec.uuid, { pump, report: pump.report() });
+      this.#slots.set(spec.uuid, { pump, report: () => pump.report() });
       const sources = this.#sources.all();
       if (sources) pump.describe(sources);
       this.#buffer.access((file) => this.#attach(spec.uuid, pump, file));
@@ -185,11 +197,14 @@ export class DeliveryEngine {
   }
 
   #refuse(spec: SinkSpec, thrown: unknown): void {
-    const refused = refusedReport(spec, thrown);
-    this.#slots.set(spec.uuid, { pump: undefined, report: refused });
-    const { reason, condition, detail } = refused.error;
+    const clock = this.#clock;
+    const upMs = upMsOf(clock);
+    const report = () => refusedReport(spec, thrown, isoTimeAt(clock, upMs));
+    this.#slots.set(spec.uuid, { pump: undefined, report });
+    const { since, error } = report();
+    const { reason, condition, detail } = error;
     this.#log.warn(
-      { sink: spec.name ?? spec.uuid, type: spec.type, reason, condition, since: refused.since, detail },
+      { sink: spec.name ?? spec.uuid, type: spec.type, reason, condition, since, detail },
       "the data sink cannot run as it is configured",
     );
   }
@@ -207,6 +222,7 @@ export class DeliveryEngine {
     const buffer = this.#buffer;
     return {
       log: this.#log,
+      clock: this.#clock,
       surroundings: { ...(permit && { permit }), ...(listenRefusal && { listenRefusal }), ...(pki && { pki }) },
       ...(memoryDir !== undefined && { memoryDir }),
       layout: (id) => buffer.layout(id),
@@ -231,7 +247,7 @@ export class DeliveryEngine {
     clearTimeout(this.#reportTimer);
     this.#reportTimer = undefined;
     this.#reportOpen();
-    this.#post({ type: "report", sinks: [...this.#slots.values()].map(({ pump, report }) => pump?.report() ?? report) });
+    this.#post({ type: "report", sinks: [...this.#slots.values()].map(({ report }) => report()) });
   }
 
   /** To the store: which sinks take values at once. */
@@ -257,8 +273,11 @@ export class DeliveryEngine {
     for (const [uuid, { pump }] of this.#slots) if (pump) this.#attach(uuid, pump, file);
   }
 
-  /** By the buffer's account, which is not this thread's. */
+  /** Looks by the buffer's account, which is not this thread's. */
   #look(): void {
+    const bootTimeMs = bootTimeOf(this.#clock);
+    if (Math.abs(bootTimeMs - this.#bootTimeMs) > STEP_MS) this.#reportSoon();
+    this.#bootTimeMs = bootTimeMs;
     const nowMs = performance.now();
     for (const [uuid, { pump }] of this.#slots) {
       const place = pump?.keepsAll ? this.#buffer.place(uuid) : undefined;
@@ -312,9 +331,12 @@ export class DeliveryEngine {
   }
 }
 
-function refusedReport({ uuid, name, type }: SinkSpec, thrown: unknown): SinkReport & { readonly error: NonNullable<SinkReport["error"]> } {
+function refusedReport(
+  { uuid, name, type }: SinkSpec,
+  thrown: unknown,
+  since: string,
+): SinkReport & { readonly error: NonNullable<SinkReport["error"]> } {
   const { reason, condition, message } = toReasonError(thrown);
-  const since = new Date().toISOString();
   const error = { reason, condition: condition ?? null, detail: message };
   return { uuid, name, type, endpoint: null, state: "ERROR", since, error, next_retry_at: null, warnings: [] };
 }

@@ -1,4 +1,5 @@
 import { type Account, type Loss, type LossAcknowledgement, type Place, pendingOf, type StoredBatch } from "../buffer/buffer.ts";
+import type { Clock } from "../model/clock.ts";
 import type { Context, Log } from "../model/context.ts";
 import { messageOf, toReasonError } from "../model/failure.ts";
 import type { Layout } from "../model/layout.ts";
@@ -23,6 +24,7 @@ import { writtenBytesOf } from "./written-size.ts";
 /** What a pump needs of the engine. */
 export interface PumpPort {
   readonly log: Log;
+  readonly clock: Clock;
   /** The context of the sink, except the signal and the log. */
   readonly surroundings?: Omit<Context, "signal" | "log">;
   /** Folder of the files that sinks keep over restarts; absent: they keep nothing. */
@@ -116,7 +118,7 @@ export class SinkPump {
       },
       this.#log,
     );
-    this.#state = new SinkState({ endpoint, sinkType: spec.type }, this.#log, () => port.changed());
+    this.#state = new SinkState({ endpoint, sinkType: spec.type }, this.#log, () => port.changed(), port.clock);
     this.#watchdog = new Watchdog(prepared.publishIntervalMs);
     this.#writer = new Writer({
       queue: this.#queue,

@@ -1,8 +1,11 @@
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
+import type { Clock } from "../model/clock.ts";
 import type { Log } from "../model/context.ts";
 import { ReasonError } from "../model/reason.ts";
 import { SinkState } from "./sink-state.ts";
 
+/** By the faked times: the wall clock is the one that can be set. */
+const clock: Clock = { monotonicMs: () => performance.now(), epochMs: () => Date.now(), synced: () => true, bootedAtMs: () => 0 };
 const PRESS = "press-1";
 const MILL = "mill-1";
 let logged: (readonly [level: string, detail: unknown, message: string])[];
@@ -14,7 +17,7 @@ beforeEach(() => {
   const at = (level: string) => (fields: object, message: string) =>
     void logged.push([level, "detail" in fields ? fields.detail : undefined, message]);
   const log: Log = { debug: at("debug"), info: at("info"), warn: at("warn"), error: at("error") };
-  state = new SinkState({ endpoint: "broker:1883", sinkType: "mqtt" }, log, () => {});
+  state = new SinkState({ endpoint: "broker:1883", sinkType: "mqtt" }, log, () => {}, clock);
 });
 afterEach(() => void vi.useRealTimers());
 
@@ -63,11 +66,23 @@ test("an outage is logged once for each cause, whatever the system call says and
   expect(warned()).toHaveLength(3);
 });
 
+test.each([
+  ["forward", 20_783 * 86_400_000],
+  ["back", -7_200_000],
+])("a clock that is set %s moves the times of the state along", (_, byMs) => {
+  state.lost(silent, 10_000);
+  vi.advanceTimersByTime(5000);
+  vi.setSystemTime(Date.now() + byMs);
+  const { since, next_retry_at: retryAt } = state.report();
+  expect(Date.now() - Date.parse(since)).toBe(5000);
+  expect(Date.parse(retryAt ?? "") - Date.now()).toBe(5000);
+});
+
 test("a broker's outage is explained in a broker's words", () => {
   const steps: unknown[] = [];
   const warn = (fields: object) => void steps.push("nextStep" in fields ? fields.nextStep : undefined);
   const silentLog = { debug: () => {}, info: () => {}, warn, error: () => {} };
-  new SinkState({ endpoint: "broker:1883", sinkType: "mqtt" }, silentLog, () => {}).lost(closed, 1000);
+  new SinkState({ endpoint: "broker:1883", sinkType: "mqtt" }, silentLog, () => {}, clock).lost(closed, 1000);
   expect(steps).toEqual([expect.stringContaining("talk to the broker")]);
 });
 

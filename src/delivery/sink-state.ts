@@ -1,4 +1,5 @@
 import { explainReason, type Where } from "../model/catalogue.ts";
+import { type Clock, isoTimeAt, upMsOf } from "../model/clock.ts";
 import type { Condition } from "../model/condition.ts";
 import type { Log } from "../model/context.ts";
 import type { ReasonError } from "../model/reason.ts";
@@ -31,10 +32,12 @@ export class SinkState {
   readonly #where: Where;
   readonly #log: Log;
   readonly #changed: () => void;
+  readonly #clock: Clock;
   #state: SinkReport["state"] = "CONNECTING";
   #error: SinkError | undefined;
-  #since = new Date().toISOString();
-  #nextRetryAt: string | null = null;
+  /** Ms since the machine's start, as is the next. */
+  #sinceUpMs: number;
+  #nextRetryUpMs: number | undefined;
   #isOpen = false;
   /** By source: the first refusal since it was well, with the time of the last; cleared by each opening. */
   readonly #refusals = new Map<string, Refusal>();
@@ -56,18 +59,20 @@ export class SinkState {
   #dropLines = { sinceMs: Number.NEGATIVE_INFINITY, count: 0, valuesNotLogged: 0 };
 
   /** `changed` is called with each change of the report, and may be called without one. */
-  constructor(where: Where, log: Log, changed: () => void) {
+  constructor(where: Where, log: Log, changed: () => void, clock: Clock) {
     this.#where = where;
     this.#log = log;
     this.#changed = changed;
+    this.#clock = clock;
+    this.#sinceUpMs = upMsOf(clock);
   }
 
   opened(): void {
-    this.#nextRetryAt = null;
+    this.#nextRetryUpMs = undefined;
     this.#refusals.clear();
     this.#isOpen = true;
     this.#loggedLosses.clear();
-    if (this.#enter("OK")) this.#log[this.#wasIsolating ? "debug" : "info"]({ since: this.#since }, CONNECTED);
+    if (this.#enter("OK")) this.#log[this.#wasIsolating ? "debug" : "info"]({ since: this.#times().since }, CONNECTED);
     this.#refresh();
   }
 
@@ -85,7 +90,7 @@ export class SinkState {
     }: { readonly hint?: string | undefined; readonly condition?: Condition | undefined; readonly isIsolating?: boolean } = {},
   ): void {
     const { reason, message } = error;
-    this.#nextRetryAt = new Date(Date.now() + retryMs).toISOString();
+    this.#nextRetryUpMs = upMsOf(this.#clock) + retryMs;
     this.#isOpen = false;
     const nowMs = performance.now();
     const isRecent = (refusal: Refusal | undefined): refusal is Refusal => !!refusal && nowMs - refusal.atMs < CLOSED_ON_REFUSAL_MS;
@@ -156,14 +161,24 @@ export class SinkState {
   }
 
   stopped(): void {
-    this.#nextRetryAt = null;
+    this.#nextRetryUpMs = undefined;
     this.#isOpen = false;
     clearTimeout(this.#timer);
-    if (this.#enter("STOPPED")) this.#log.info({ since: this.#since }, "the sink is closed");
+    if (this.#enter("STOPPED")) this.#log.info({ since: this.#times().since }, "the sink is closed");
   }
 
   report(): Pick<SinkReport, "state" | "since" | "error" | "next_retry_at"> {
-    return { state: this.#state, since: this.#since, error: this.#error ?? null, next_retry_at: this.#nextRetryAt };
+    const { since, nextRetryAt } = this.#times();
+    return { state: this.#state, since, error: this.#error ?? null, next_retry_at: nextRetryAt };
+  }
+
+  /** By the clock as it is now. */
+  #times(): { readonly since: string; readonly nextRetryAt: string | null } {
+    const retryUpMs = this.#nextRetryUpMs;
+    return {
+      since: isoTimeAt(this.#clock, this.#sinceUpMs),
+      nextRetryAt: retryUpMs === undefined ? null : isoTimeAt(this.#clock, retryUpMs),
+    };
   }
 
   /** Decides what the report shows while the sink is open: a drop before a refusal before kept values before a delivery that fails. */
@@ -181,7 +196,7 @@ export class SinkState {
       this.#isKeptLogged = true;
     } else if (this.#stalled !== undefined) {
       this.#fail({ reason: { type: "UNKNOWN" }, condition: "delivery_stalled", detail: this.#stalled }, "error", STALLED);
-    } else if (this.#enter("OK")) this.#log.info({ since: this.#since }, CONNECTED);
+    } else if (this.#enter("OK")) this.#log.info({ since: this.#times().since }, CONNECTED);
   }
 
   /** Refusals and drops end by a timer: the next write may be an hour away. */
@@ -203,7 +218,7 @@ export class SinkState {
     if (!this.#enter("ERROR", error)) return;
     const { reason, condition, detail } = error;
     const { nextStep } = explainReason(reason, condition, { ...this.#where, detail });
-    this.#log[level]({ reason, condition, since: this.#since, nextRetryAt: this.#nextRetryAt, nextStep, detail }, message);
+    this.#log[level]({ reason, condition, ...this.#times(), nextStep, detail }, message);
   }
 
   /** True: the state has changed, which is to be logged. */
@@ -214,7 +229,7 @@ export class SinkState {
     const isSameCause = this.#state === next && causeOf(this.#error) === causeOf(error);
     this.#state = next;
     this.#error = error;
-    if (!isSameCause) this.#since = new Date().toISOString();
+    if (!isSameCause) this.#sinceUpMs = upMsOf(this.#clock);
     return true;
   }
 }

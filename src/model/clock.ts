@@ -34,6 +34,9 @@ export const upMsOf = (clock: Clock): number => clock.monotonicMs() - clock.boot
 /** When `upMs` was, epoch ms by the clock as it is set now. */
 export const timeAt = (clock: Clock, upMs: number): number => bootTimeOf(clock) + upMs;
 
+/** As timeAt; ISO 8601, UTC. */
+export const isoTimeAt = (clock: Clock, upMs: number): string => new Date(timeAt(clock, upMs)).toISOString();
+
 /**
  * How far the time stamp of a readout can be relied on. corrected: the clock was wrong, was set while the machine ran, and the stamp was
  * moved by as much; unsynchronised: nobody has said that the clock was right, and it was not set since.

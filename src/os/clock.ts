@@ -35,6 +35,9 @@ const SYSTEM: ClockSources = {
   askSynced: askSystemd,
 };
 
+/** Clock of a thread that shows times and stamps no readouts: whether it is synchronised is not asked. */
+export const startThreadClock = (signal: AbortSignal): Clock => startClock(signal, { ...SYSTEM, askSynced: (answer) => answer(false) });
+
 function askSystemd(answer: (isSynced: boolean) => void): void {
   if (existsSync("/run/systemd/timesync/synchronized")) answer(true);
   else

@@ -77,6 +77,14 @@ describe("metrics", () => {
     expect(text).not.toContain("hidden");
   });
 
+  it("says when the service started by the clock as it is set now", async () => {
+    let startedAt = "1970-01-01T00:00:10.000Z";
+    const all = of(() => statusWith({ started_at: startedAt }));
+    expect(await all.text()).toMatch(/^collector_process_start_time_seconds 10$/m);
+    startedAt = "1970-01-01T01:00:00.000Z";
+    expect(await all.text()).toMatch(/^collector_process_start_time_seconds 3600$/m);
+  });
+
   it("keeps the series of whether a source is read over faults, and of the state gives the one of now", async () => {
     let reason: "TIMEOUT" | "CONNECTION_REFUSED" = "TIMEOUT";
     const all = of(() => statusWith({ sources: [source("s", { error: { reason: { type: reason }, condition: null, detail: "" } })] }));

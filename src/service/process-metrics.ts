@@ -78,7 +78,6 @@ export function defineMachineMetrics(set: MetricSet): void {
 
 /** Gives the histogram of the event loop, to be disabled at the end. */
 export function defineProcessMetrics(set: MetricSet): LoopDelay {
-  const startedAt = Math.round(Date.now() / 1000 - process.uptime());
   const loop = monitorEventLoopDelay({ resolution: LOOP_RESOLUTION_MS });
   loop.enable();
   set.gauge(
@@ -96,7 +95,9 @@ export function defineProcessMetrics(set: MetricSet): LoopDelay {
   });
   set.gauge("process_resident_memory_bytes", "Resident memory of the process", [], (metric) => metric.set(process.memoryUsage.rss()));
   set.gauge("process_heap_bytes", "Heap of the agent thread in use", [], (metric) => metric.set(process.memoryUsage().heapUsed));
-  set.gauge("process_start_time_seconds", "When the process started, epoch seconds", [], (metric) => metric.set(startedAt));
+  set.gauge("process_start_time_seconds", "When the process started, epoch seconds", [], (metric) =>
+    metric.set(Math.round(Date.parse(set.now.started_at) / 1000)),
+  );
   return loop;
 }
 

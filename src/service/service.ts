@@ -5,7 +5,7 @@ import type { Configuration, ConfigurationOptions } from "../configuration/confi
 import type { Credentials } from "../configuration/credentials.ts";
 import type { Reloader } from "../configuration/reloader.ts";
 import { MAX_SECRET_BYTES } from "../configuration/secret-files.ts";
-import { type Clock, timeAt, upMsOf } from "../model/clock.ts";
+import { type Clock, isoTimeAt, upMsOf } from "../model/clock.ts";
 import { formatDuration } from "../model/duration.ts";
 import { messageOf } from "../model/failure.ts";
 import type { PkiPlace } from "../model/pki.ts";
@@ -296,7 +296,7 @@ export class Service {
     return {
       version,
       collector,
-      started_at: new Date(timeAt(this.#options.clock, this.#startedUpMs)).toISOString(),
+      started_at: isoTimeAt(this.#options.clock, this.#startedUpMs),
       clock: clockStatus(this.#options.clock),
       config: configuration.status(),
       sinks: pipeline.sinks(),
