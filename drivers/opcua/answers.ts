@@ -13,9 +13,7 @@ export interface Answer {
 }
 
 export interface ReadAnswer {
-  /** Source time stamps that RFC 3339 cannot say are left out of them. */
   readonly values: readonly RawValue[];
-  readonly timesOutside: number;
 }
 
 export interface PublishAnswer {
@@ -80,7 +78,7 @@ const DECODERS: Readonly<Record<string, Decode>> = {
     const [only, ...others] = values;
     const bytes = reader.position - begin;
     if (only && others.length === 0 && bytes <= MAX_ENCODED_BYTES) values[0] = { ...only, encoded: reader.since(begin) };
-    return { values, timesOutside: reader.timesOutside };
+    return { values };
   },
   [`i=${PUBLISH}`](reader) {
     const subscriptionId = reader.uint32();
@@ -126,9 +124,7 @@ export function abortOf(body: Buffer): { readonly status: number; readonly words
   }
 }
 
-export type Notification =
-  | { readonly changes: readonly (readonly [handle: number, value: RawValue])[]; readonly timesOutside: number }
-  | { readonly status: number };
+export type Notification = { readonly changes: readonly (readonly [handle: number, value: RawValue])[] } | { readonly status: number };
 
 /** What a notification says (OPC 10000-4, 7.25); undefined for events and what we do not know. Throws RangeError for bytes that are none. */
 export function notificationOf({ encoding, body }: ExtensionBody): Notification | undefined {
@@ -136,7 +132,7 @@ export function notificationOf({ encoding, body }: ExtensionBody): Notification 
   const reader = new BinaryReader(body);
   if (encoding === DATA_CHANGE) {
     const changes = (reader.array(() => [reader.uint32(), reader.dataValue()] as const) ?? []) as (readonly [number, RawValue])[];
-    return { changes, timesOutside: reader.timesOutside };
+    return { changes };
   }
   return encoding === STATUS_CHANGE ? { status: reader.uint32() } : undefined;
 }

@@ -29,7 +29,7 @@ export interface RawValue {
   readonly dimensions: readonly number[] | null;
   /** In the form of `BinaryReader.builtIn`, or an array of such; null: none. */
   readonly value: unknown;
-  /** Epoch ms; within the years that RFC 3339 can say. */
+  /** Epoch ms, of any year. */
   readonly sourceTime: number | undefined;
   /** As it came; of a value that was alone in its answer. */
   readonly encoded?: Buffer;
@@ -44,7 +44,6 @@ export class BinaryReader {
   readonly #bytes: Buffer;
   #at = 0;
   #depth = 0;
-  #timesOutside = 0;
 
   constructor(bytes: Uint8Array) {
     this.#bytes = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length);
@@ -52,11 +51,6 @@ export class BinaryReader {
 
   get left(): number {
     return this.#bytes.length - this.#at;
-  }
-
-  /** Source time stamps that were dropped, because RFC 3339 has no year for them. */
-  get timesOutside(): number {
-    return this.#timesOutside;
   }
 
   /** Bytes that are read. */
@@ -172,29 +166,18 @@ export class BinaryReader {
     return `${first}-${second}-${third}-${hex(8, 2)}-${hex(10, 6)}`;
   }
 
-  /**
-   * Epoch ms from 100 ns since 1601; undefined for the ends of the scale, which mean that there is none, and NaN outside the years 0 to 9999,
-   * for which RFC 3339 has no words.
-   */
+  /** Epoch ms, of any year, from 100 ns since 1601; undefined for the ends of the scale, which mean that there is none. */
   time(): number | undefined {
     const low = this.uint32();
     const high = this.int32();
     if ((low | high) === 0 || (high === 0x7fff_ffff && low === 0xffff_ffff)) return undefined;
-    const ms = Math.floor((high * 4_294_967_296 + low) / 10_000) - EPOCH_1601_MS;
-    return ms >= YEAR_0_MS && ms < YEAR_10000_MS ? ms : Number.NaN;
+    return Math.floor((high * 4_294_967_296 + low) / 10_000) - EPOCH_1601_MS;
   }
 
   /** What RFC 3339 cannot say is the end of the scale. */
   dateTime(): string | null {
     const ms = this.time();
-    return ms === undefined || Number.isNaN(ms) ? null : new Date(ms).toISOString();
-  }
-
-  #sourceTime(): number | undefined {
-    const ms = this.time();
-    if (!Number.isNaN(ms)) return ms;
-    this.#timesOutside++;
-    return undefined;
+    return ms === undefined || ms < YEAR_0_MS || ms >= YEAR_10000_MS ? null : new Date(ms).toISOString();
   }
 
   qualifiedName(): string {
@@ -289,7 +272,7 @@ export class BinaryReader {
     const mask = this.byte();
     const variant = mask & 1 ? this.#variant() : NO_VALUE;
     const status = mask & 2 ? this.uint32() : 0;
-    const sourceTime = mask & 4 ? this.#sourceTime() : undefined;
+    const sourceTime = mask & 4 ? this.time() : undefined;
     if (mask & 16) this.uint16();
     if (mask & 8) this.time();
     if (mask & 32) this.uint16();

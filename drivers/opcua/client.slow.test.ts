@@ -100,6 +100,18 @@ describe("a server that does what none should", () => {
   });
 
   it.each([
+    ["1601", 0n],
+    ["1970", 116_444_736_000_000_000n],
+    ["9999", 2_650_467_743_999_999_999n],
+  ])("says a time of nothing (%s) for its own: that is no clock that is off", async (_, ticks) => {
+    const { port } = await tampered((type, body) => {
+      if (type === "OPN") body.writeBigInt64LE(ticks, BEHIND_HEADER + 4 + 4 + 4);
+      return undefined;
+    });
+    expect((await open(port)).warnings?.()).toEqual([]);
+  });
+
+  it.each([
     ["values", 634, nsu("Double")],
     ["what node-opcua takes apart", 557, "/Objects/x"],
   ])(

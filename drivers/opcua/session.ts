@@ -1,6 +1,7 @@
 import { type DataValue, NodeId, ReadValueId } from "node-opcua-client";
 import { FaultError } from "../../src/model/fault.ts";
 import { ReasonError } from "../../src/model/reason.ts";
+import { isSourceTime } from "../../src/model/source-time.ts";
 import type { Reading } from "../../src/model/value.ts";
 import type { Discovered, DriverContext, Endpoint, Limits, Point, Session } from "../driver.ts";
 import { isCounted, type OpcuaAddress, type ResolvedAddress } from "./address.ts";
@@ -47,7 +48,6 @@ const MOST_KEEP_ALIVE_MS = 20_000;
 const SKEW_MS = 10_000;
 const MAX_NAMESPACES = 65_536;
 const MAX_LOGGED = 50;
-const TIME_OUTSIDE = "the server sends source time stamps outside the years 0 to 9999: such values are kept without one";
 /** In one request, where the server names no limit. */
 const MAX_PATHS = 100;
 
@@ -198,7 +198,7 @@ class OpcuaSession implements Session<OpcuaAddress, OpcuaRead, Limits> {
     const first = server.facts.firstNamespaces ?? capabilities.namespaces;
     server.learn({ firstNamespaces: first });
     const namespaces = namespacesOf(first, capabilities.namespaces);
-    if (Math.abs(channel.clockAheadMs) > SKEW_MS)
+    if (Math.abs(channel.clockAheadMs) > SKEW_MS && isSourceTime(Date.now() + channel.clockAheadMs))
       this.#warn(
         `the server's clock is ${Math.round(Math.abs(channel.clockAheadMs) / 1000)} s ${channel.clockAheadMs > 0 ? "ahead of" : "behind"} the collector's: source time stamps are the server's`,
       );
@@ -233,7 +233,6 @@ class OpcuaSession implements Session<OpcuaAddress, OpcuaRead, Limits> {
         settings,
         maxItems: capabilities.maxItems || 1000,
         warn,
-        onTimeOutside: () => this.#warn(TIME_OUTSIDE),
       });
     this.#keepAlive = this.#startKeepAlive(ctx);
   }
@@ -280,8 +279,7 @@ class OpcuaSession implements Session<OpcuaAddress, OpcuaRead, Limits> {
     const sent = await this.#subscription?.read(nodes, ctx);
     if (sent) return sent;
     try {
-      const { values, timesOutside } = await readNodes(this.#opened, nodes, ctx);
-      if (timesOutside > 0) this.#warn(TIME_OUTSIDE);
+      const { values } = await readNodes(this.#opened, nodes, ctx);
       return values;
     } catch (error) {
       if (!(error instanceof FaultError) || error.scope !== "points" || nodes.length > 1) throw error;

@@ -1,5 +1,6 @@
 import { toJson } from "../../src/model/json.ts";
 import { shortFloat32 } from "../../src/model/number.ts";
+import { isSourceTime } from "../../src/model/source-time.ts";
 import { areDimensionsOf } from "../../src/model/value.ts";
 import { BinaryReader, ExtensionBody, NestedValue } from "./binary.ts";
 import { FLOAT } from "./built-in.ts";
@@ -113,5 +114,9 @@ function plainNested({ raw, isDataValue }: NestedValue): unknown {
     throw new RangeError(`a matrix of [${dimensions.join(", ")}] has other dimensions than elements`);
   const value = type === 0 ? null : dimensions ? { dimensions, values: all } : all;
   if (!isDataValue) return value;
-  return { value, ...(status !== 0 && { status }), ...(sourceTime !== undefined && { source_time: new Date(sourceTime).toISOString() }) };
+  return {
+    value,
+    ...(status !== 0 && { status }),
+    ...(sourceTime !== undefined && isSourceTime(sourceTime) && { source_time: new Date(sourceTime).toISOString() }),
+  };
 }

@@ -20,8 +20,6 @@ export interface SubscriptionOptions {
   /** Items in one request. */
   readonly maxItems: number;
   warn(words: string): void;
-  /** A change had a source time stamp that RFC 3339 cannot say. */
-  onTimeOutside(): void;
 }
 
 interface Item {
@@ -227,7 +225,6 @@ export class Subscription {
       if (qualityOf(content.status) === "bad") channel.lose(errorResponse(statusOf(content.status, null), "the subscription"));
       return;
     }
-    if (content.timesOutside > 0) this.#options.onTimeOutside();
     for (const [handle, value] of content.changes) {
       const item = this.#byHandle.get(handle);
       if (item) item.last = value;

@@ -1,6 +1,8 @@
 import { afterEach, expect, it, vi } from "vitest";
 import type { AnyDriver, AnySession } from "../../drivers/driver.ts";
 import modbus from "../../drivers/modbus_tcp/driver.ts";
+import { readingOf as pluginReading } from "../../drivers/plugin/values.ts";
+import { itemReading } from "../../drivers/vendor_gateway/values.ts";
 import { rig, source, variable } from "../../test/support/agent.ts";
 import type { Reading } from "../model/value.ts";
 import type { SourceInput } from "./source-spec.ts";
@@ -104,6 +106,51 @@ it.each(DEAF)(
     expect(connects).toBeGreaterThan(1);
     expect(closed).toBeGreaterThanOrEqual(connects - 1);
     expect(of("machine-2").length).toBeGreaterThan(20);
+    const stopping = agent.stop();
+    await vi.advanceTimersByTimeAsync(20_000);
+    await stopping;
+  },
+);
+
+/** As these drivers take an answer apart. */
+const TIMED: readonly (readonly [string, (value: number, time: string) => Reading])[] = [
+  ["a plugin", (value, time) => pluginReading({ value, quality: "good", source_time: time }, { scalar: "float64" })],
+  ["a gateway", (value, time) => itemReading({ value, type: "float64", quality: 192, time }, { scalar: "float64" }).reading],
+];
+const HOUR_MS = 3_600_000;
+
+it.each(TIMED)(
+  "a device clock that is off by hours behind %s is a warning, and times of nothing are neither a clock nor published",
+  { timeout: 60_000 },
+  async (_, readingOf) => {
+    vi.useFakeTimers({ now: Date.UTC(2026, 10, 20, 9) });
+    const read = async (): Promise<readonly Reading[]> => [
+      readingOf(1, "1601-01-01T00:00:00Z"),
+      readingOf(2, "1970-01-01T00:00:00Z"),
+      readingOf(3, "9999-12-31T23:59:59Z"),
+      readingOf(4, new Date(Date.now() - 3 * HOUR_MS).toISOString()),
+    ];
+    const session: AnySession = { limits: { maxPoints: 10, maxBytes: 1000, inFlight: 1 }, read, alive: () => true, close: async () => {} };
+    const driver: AnyDriver = { ...modbus, connect: async () => session };
+    const fake = { monotonicMs: () => Date.now(), epochMs: () => Date.now(), synced: () => true, bootedAtMs: () => 0 };
+    const { agent, of, report } = rig({ drivers: { modbus_tcp: { driver: async () => ({ default: driver }) } }, clock: fake });
+    const variables = [0, 1, 2, 3].map((n) => variable(1, n + 1, `holding:${n}`));
+    const input = source(1, 502, { variables });
+    await agent.apply([{ ...input, record: { ...input.record, readout_interval: INTERVAL_MS } }]);
+    await vi.advanceTimersByTimeAsync(45_000);
+    const times = of("machine-1")
+      .at(-1)
+      ?.readout.readings.map((reading) => reading?.quality === "good" && [reading.value, reading.sourceTime !== undefined]);
+    expect(times).toEqual([
+      [1, false],
+      [2, false],
+      [3, false],
+      [4, true],
+    ]);
+    expect(report(1)?.warnings).toEqual([
+      "3 variables come with the device time 1601-01-01 (v1, for one), which is no time: the time of the readout is used",
+      expect.stringContaining("the device's clock is about 3 h behind this machine's"),
+    ]);
     const stopping = agent.stop();
     await vi.advanceTimersByTimeAsync(20_000);
     await stopping;

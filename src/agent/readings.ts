@@ -5,6 +5,7 @@ import type { Layout } from "../model/layout.ts";
 import type { ReasonError } from "../model/reason.ts";
 import type { SourceReport } from "../model/report.ts";
 import { type Scaling, scale } from "../model/scaling.ts";
+import { withSourceTime } from "../model/source-time.ts";
 import type { Steps } from "../model/timer.ts";
 import type { Reading } from "../model/value.ts";
 import { badReading } from "./learned-groups.ts";
@@ -12,6 +13,8 @@ import { fitSettledSteps } from "./settle-types.ts";
 import type { SourceSpec } from "./source-spec.ts";
 
 const NAMED_FAULTS = 100;
+/** ECMA-262, 21.4.1.1: what a Date holds on both sides of 1970. */
+const MAX_DATE_MS = 8.64e15;
 
 /** Readings in one step. */
 export const READINGS_AT_ONCE = 2000;
@@ -27,6 +30,16 @@ export interface Looked {
   readonly own: number;
   /** Uncertain because parts of them have no value. */
   readonly doubted: number;
+  /** Undefined: all times of the device are times. */
+  readonly noTimes: NoTimes | undefined;
+}
+
+/** Readings that came with a time of the device that is none, and are passed on without it. */
+interface NoTimes {
+  readonly count: number;
+  /** Place of the first in the layout, and its time, epoch ms. */
+  readonly first: number;
+  readonly firstMs: number;
 }
 
 /** What was read, with everything that the source knows of it; `layout` has the types that were settled with it. Pure, in steps. */
@@ -80,14 +93,15 @@ function scaledOrFault(reading: Reading, scaling: Scaling, isFloat32: boolean): 
 }
 
 /**
- * The last look at each: elements that are no numbers make a value uncertain, for every driver and sink. Of the bad ones the details have an
- * end: status, log and sinks keep them.
+ * The last look at each, for every driver and sink: elements that are no numbers make a value uncertain, and a time of nothing is left out.
+ * Of the bad ones the details have an end: status, log and sinks keep them.
  */
 function* count({ variables }: Layout, readings: Looked["all"]): Steps<Looked> {
   let read = 0;
   let faulted = 0;
   let own = 0;
   let inDoubt = 0;
+  let noTimes: NoTimes | undefined;
   let changed: (Reading | undefined)[] | undefined;
   for (let i = 0; i < readings.length; i++) {
     if (i > 0 && i % READINGS_AT_ONCE === 0) yield;
@@ -102,14 +116,26 @@ function* count({ variables }: Layout, readings: Looked["all"]): Steps<Looked> {
       }
     } else if (reading) {
       read++;
-      const seen = doubted(reading, (reading.type ?? variables[i]?.type)?.dimensions);
+      const timed = withSourceTime(reading);
+      if (timed !== reading)
+        noTimes = { first: i, firstMs: reading.sourceTime ?? Number.NaN, ...noTimes, count: (noTimes?.count ?? 0) + 1 };
+      const seen = doubted(timed, (reading.type ?? variables[i]?.type)?.dimensions);
       if (seen.quality !== "bad" && seen.doubt) inDoubt++;
       if (seen === reading) continue;
       changed ??= [...readings];
       changed[i] = seen;
     }
   }
-  return { all: changed ?? readings, read, faulted, own, doubted: inDoubt };
+  return { all: changed ?? readings, read, faulted, own, doubted: inDoubt, noTimes };
+}
+
+/** One sentence. Pure. */
+export function noTimeWords({ variables }: Layout, { count, first, firstMs }: NoTimes): string {
+  const [isoDay] = Math.abs(firstMs) <= MAX_DATE_MS ? new Date(firstMs).toISOString().split("T") : [String(firstMs)];
+  const name = variables[first]?.name ?? String(first);
+  const who = count === 1 ? `${name} comes` : `${count} variables come`;
+  const which = count === 1 ? "" : ` (${name}, for one)`;
+  return `${who} with the device time ${isoDay}${which}, which is no time: the time of the readout is used`;
 }
 
 /** The first that are bad, or have parts without a value, by name. Pure. */

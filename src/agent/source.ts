@@ -22,7 +22,7 @@ import { hasOrders, OddValues } from "./odd-values.ts";
 import { OwnFaults, type RaiseAlarm } from "./own-faults.ts";
 import { PlanFit } from "./plan-fit.ts";
 import { planView, ReadoutTimes } from "./plan-view.ts";
-import { faultsOf, lookAt, NO_FAULTS } from "./readings.ts";
+import { faultsOf, lookAt, NO_FAULTS, noTimeWords } from "./readings.ts";
 import { type Outcome, type ReadoutDeps, Readouts } from "./readout.ts";
 import { hasAuto, settleSteps } from "./settle-types.ts";
 import type { SourceSpec } from "./source-spec.ts";
@@ -157,6 +157,8 @@ class SourceTask {
   #faults: SourceReport["faults"] = NO_FAULTS;
   /** Monotonic ms. */
   #nextRetryMs: number | undefined;
+  /** Of the last readout: times of its device that are none. */
+  #noTimes: string | undefined;
   #trouble: Trouble | undefined;
   /** Between two readouts. */
   readonly #nap = new Nap();
@@ -279,7 +281,7 @@ class SourceTask {
       ...warnings,
       ...this.#readouts.warnings,
       ...(preparing ? [`${preparing.done} of ${preparing.total} addresses are looked up; the others follow in the next readouts`] : []),
-      ...[this.#fit.warning, this.#deviceClock.warning, this.#odd?.warning].filter((one) => one !== undefined),
+      ...[this.#fit.warning, this.#noTimes, this.#deviceClock.warning, this.#odd?.warning].filter((one) => one !== undefined),
       ...(hasWaited ? [waited] : []),
       ...culprits(this.#learned, this.#layout),
     ];
@@ -373,7 +375,7 @@ class SourceTask {
     counters.readouts++;
     const answered = this.#isAnswered(readings);
     const looks = lookAt(this.#spec, readings, failure, settled);
-    const { all, read, faulted, own, doubted } = isLarge ? await inSlices(looks, createYielder()) : atOnce(looks);
+    const { all, read, faulted, own, doubted, noTimes } = isLarge ? await inSlices(looks, createYielder()) : atOnce(looks);
     const problem = answered ? judge(all, failure) : failure && problemOf(failure);
     if (problem) counters.failed_readouts++;
     else this.#lastGoodUpMs = time - bootTimeMs;
@@ -388,6 +390,7 @@ class SourceTask {
     counters.values_faulted += faulted;
     const troubled = faulted + doubted;
     this.#faults = troubled > 0 ? faultsOf(this.#layout, all) : NO_FAULTS;
+    this.#noTimes = noTimes && noTimeWords(this.#layout, noTimes);
     this.#ownFaults.note(this.#layout, all, own);
     if (!problem) this.#faultLog.note(this.#faults, troubled, all.length);
     const readout = { time, spanMs, clockSynced: clock.synced(), bootTimeMs, readings: all };

@@ -4,6 +4,7 @@ import { explainFault } from "../../model/fault-catalogue.ts";
 import { toJson } from "../../model/json.ts";
 import { escapeControls } from "../../model/plain-text.ts";
 import type { Permit } from "../../model/policy.ts";
+import { withSourceTime } from "../../model/source-time.ts";
 import { sleep } from "../../model/timer.ts";
 import { type DataType, formatDataType, type Reading, TYPE_EXAMPLES } from "../../model/value.ts";
 import { type CommandIo, complain, EXIT, type ExitCode, UsageError } from "../io.ts";
@@ -158,7 +159,7 @@ function toObject(done: Pass, { points, driver, source }: ReadTarget, endpoint: 
     time: new Date(done.time).toISOString(),
     span_ms: Math.round(done.spanMs * 1000) / 1000,
     values: points.map(({ text, type: pointType }, i) => {
-      const reading = done.readings[i] ?? UNANSWERED;
+      const reading = withSourceTime(done.readings[i] ?? UNANSWERED);
       const type = typeOfReading(reading, pointType);
       const base = { address: text, type: formatDataType(type) };
       if (reading.quality === "bad")
