@@ -3,6 +3,7 @@ import path from "node:path";
 import { readBoundedFile } from "../lib/bounded-file.ts";
 import { proveOwner } from "../lib/socket-owner.ts";
 import type { ApiAccess } from "../model/api-access.ts";
+import { withoutUserInformation } from "../model/endpoint-url.ts";
 import { messageOf } from "../model/failure.ts";
 import type { Settings } from "../model/settings.ts";
 import { type ProxyEnvironment, proxyEnvironment } from "../os/proxy-environment.ts";
@@ -25,7 +26,7 @@ export function apiAccess(settings: ApiSettings, stateDir: string): ApiAccess {
   const { api, embedded_api } = settings;
   if (api)
     return {
-      url: api.url,
+      url: withoutUserInformation(api.url),
       keyFile: api.key_file,
       ...(api.authorization !== undefined && { authorization: api.authorization }),
       ...routeFiles(api),

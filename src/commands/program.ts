@@ -1,4 +1,5 @@
 import { Command, CommanderError } from "commander";
+import { withoutCredentials } from "../model/plain-text.ts";
 import { PKI_VERBS } from "./certificates/pki-verbs.ts";
 import { API_VERBS } from "./configuration/api-verbs.ts";
 import { SECRET_VERBS } from "./configuration/secret-verbs.ts";
@@ -53,6 +54,9 @@ Exit codes:
   0  good            1  some variable is bad     2  wrong command line or settings
   3  a source failed 4  the collector failed`;
 
+/** What commander gives back of the words that it does not take, without users and passwords of addresses among them. */
+const withoutUsers = (text: string): string => withoutCredentials(text).replace(/=[^\s=,]*@/g, "=[redacted]@");
+
 /** The command line with its help. */
 export interface Program {
   readonly command: Command;
@@ -68,7 +72,11 @@ export function createProgram(io: CommandIo): Program {
     .helpOption("-h, --help", "print this help")
     .showHelpAfterError("(collector --help lists the verbs, collector VERB --help explains one)")
     .showSuggestionAfterError(true)
-    .configureOutput({ writeOut: (text) => void io.stdout.write(text), writeErr: (text) => void io.stderr.write(text) })
+    .configureOutput({
+      writeOut: (text) => void io.stdout.write(text),
+      writeErr: (text) => void io.stderr.write(text),
+      outputError: (text, write) => write(withoutUsers(text)),
+    })
     .exitOverride()
     .addHelpText(
       "after",
