@@ -1,11 +1,11 @@
-import { existsSync, readFileSync, writeFileSync } from "node:fs";
-import { join } from "node:path";
+import { existsSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { dirname, join } from "node:path";
 import { expect, onTestFinished, test } from "vitest";
 import { clock } from "../../test/support/agent.ts";
 import { ApiClient, type PullResult, type ReportResult } from "../api/client.ts";
 import type { Desired } from "../api/desired.ts";
 import { COLLECTOR, modbusSource, recordingLog, startTestServer, temporaryFolder } from "../api/server/testing.ts";
-import type { ReadoutStatusReport } from "../model/resources.ts";
+import { type DataSource, dataSourceSchema, type ReadoutStatusReport } from "../model/resources.ts";
 import { loadLastGood, saveLastGood } from "./last-good.ts";
 import { type PollingOptions, type PollState, runPolling } from "./poll.ts";
 
@@ -96,6 +96,35 @@ test("the last good configuration comes before any network, the API's replaces i
     warnings: [],
   });
   expect(readFileSync(lastGoodFile, "utf8")).not.toContain("Canary");
+});
+
+test("a kept configuration with a password in an address is written anew at the first answer, and not set aside", async () => {
+  const lastGoodFile = join(temporaryFolder(), "last-good.json");
+  const received = (host: string) => ({
+    uuid: "10000000-0000-4000-8000-000000000001",
+    type: "modbus_tcp",
+    readout_limit: null,
+    readout_interval: 10,
+    name: "press",
+    collector: COLLECTOR,
+    manufacturer: null,
+    device_model: null,
+    note: null,
+    machine: "0b6f3f0e-0f4f-4b3c-8b0f-5a1c2d3e4f50",
+    details: { type: "modbus_tcp", host, port: 502 },
+  });
+  const withPassword = received("reader:Canary-33b1@10.0.0.7") as DataSource;
+  await saveLastGood(lastGoodFile, desired({ sources: [withPassword] }));
+  const answer = desired({ sources: [dataSourceSchema.parse(withPassword)], revision: "2" });
+  const { client, pulls } = fakeClient((n) =>
+    n === 1 ? { type: "configuration", configuration: answer, warnings: [] } : { type: "unchanged" },
+  );
+  const { stop } = start(client, { lastGoodFile });
+  await until(() => pulls.length).toBeGreaterThan(1);
+  await stop();
+  const kept = readdirSync(dirname(lastGoodFile)).map((name) => readFileSync(join(dirname(lastGoodFile), name), "utf8"));
+  expect(kept).toEqual([expect.stringContaining("10.0.0.7")]);
+  expect(kept.join()).not.toContain("Canary");
 });
 
 test("what is at work already goes on until the API answers: its secrets too, and a revision of before counts for nothing", async () => {

@@ -121,7 +121,7 @@ async function pollConfiguration(options: PollingOptions, times: PollTimes, ctx:
   else log.info({ file: lastGoodFile }, loaded.message);
 
   const state = createStateKeeper(options, ctx);
-  const isWhole = loaded.type === "loaded" && loaded.warnings.length === 0;
+  const isWhole = loaded.type === "loaded" && loaded.warnings.length === 0 && !holdsUsers(loaded.configuration);
   let saved = isWhole ? await storedContentOf(loaded.configuration) : undefined;
   /** Whether the file at hand may take the place of the one before it. */
   let isWorthKeeping = isWhole;
@@ -153,6 +153,10 @@ async function pollConfiguration(options: PollingOptions, times: PollTimes, ctx:
     await sleep(waitMs, signal);
   }
 }
+
+/** Whether the file may hold a user or password of an address, as a build of before kept it: it is written anew, and not set aside. */
+const holdsUsers = ({ sources, sinks }: Desired): boolean =>
+  sources.some((source) => source.user_left_out_of) || sinks.some((sink) => sink.user_left_out_of);
 
 /** An unchanged list is the same array; false says nothing. */
 const haveSameLists = (before: Desired | null, now: Desired): boolean =>
