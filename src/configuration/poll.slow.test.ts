@@ -98,7 +98,7 @@ test("the last good configuration comes before any network, the API's replaces i
   expect(readFileSync(lastGoodFile, "utf8")).not.toContain("Canary");
 });
 
-test("a kept configuration with a password in an address is written anew at the first answer, and not set aside", async () => {
+test("a kept configuration with a password in an address is written again at the first answer, and not set aside", async () => {
   const lastGoodFile = join(temporaryFolder(), "last-good.json");
   const received = (host: string) => ({
     uuid: "10000000-0000-4000-8000-000000000001",

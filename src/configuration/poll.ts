@@ -154,7 +154,7 @@ async function pollConfiguration(options: PollingOptions, times: PollTimes, ctx:
   }
 }
 
-/** Whether the file may hold a user or password of an address, as a build of before kept it: it is written anew, and not set aside. */
+/** Whether the file may hold a user or password of an address, as a build of before kept it: it is written again, and not set aside. */
 const holdsUsers = ({ sources, sinks }: Desired): boolean =>
   sources.some((source) => source.user_left_out_of) || sinks.some((sink) => sink.user_left_out_of);
 
