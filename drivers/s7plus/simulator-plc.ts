@@ -3,7 +3,7 @@ import { DeviceServer, type Listening } from "../simulator.ts";
 import { makePlcCertificate, type PlcCertificate } from "./simulator-certificate.ts";
 import { PlcConnection } from "./simulator-connection.ts";
 import type { EventKind, FunctionName } from "./simulator-messages.ts";
-import { type Download, FIRST_NUMBERING, type Numbering, type ProgramDeclaration, S7PlusProgram } from "./simulator-program.ts";
+import { BLOCK_AREA, type Download, FIRST_NUMBERING, type Numbering, type ProgramDeclaration, S7PlusProgram } from "./simulator-program.ts";
 
 /** How a CPU refuses a connection: COTP's disconnect, an end or a reset of TCP, or no answer at all. */
 export type Refusal = "disconnect" | "fin" | "rst" | "silent";
@@ -156,6 +156,8 @@ export class S7PlusPlc {
   readonly counts = { ...NO_COUNTS };
   /** Requests by function. */
   readonly requests: Partial<Record<FunctionName, number>> = {};
+  /** Those of `requests.explore` that name one data block, as who looks at its time stamps does. */
+  blockExplores = 0;
   /** The last requests, the oldest first. */
   readonly lastRequests: PlcRequest[] = [];
   /** What a client did that no right one does, in words: requests that change something, counters that jump. */
@@ -303,6 +305,7 @@ export class S7PlusPlc {
   /** Takes a request into the books; called by sessions. */
   noteRequest(request: PlcRequest): void {
     this.requests[request.name] = (this.requests[request.name] ?? 0) + 1;
+    if (request.name === "explore" && (request.object ?? 0) >= BLOCK_AREA) this.blockExplores++;
     this.counts.items += request.items.length;
     this.lastRequests.push(request);
     if (this.lastRequests.length > KEPT_REQUESTS) this.lastRequests.shift();
@@ -318,6 +321,7 @@ export class S7PlusPlc {
   resetCounts(): void {
     Object.assign(this.counts, NO_COUNTS);
     for (const name of Object.keys(this.requests)) delete this.requests[name as FunctionName];
+    this.blockExplores = 0;
     this.lastRequests.length = 0;
     this.violations.length = 0;
     this.sentBytes = 0;

@@ -71,8 +71,14 @@ export class S7PlusPlant extends WatchedAgent<Asked> {
     return i;
   }
 
+  /** Explores that look symbols up: without the looks at the time stamps of the blocks that each readout used. */
+  get lookUps(): number {
+    return (this.plc.requests.explore ?? 0) - this.plc.blockExplores;
+  }
+
   protected takeAsked(): Asked {
-    const { getMultiVariables: reads = 0, explore: explores = 0 } = this.plc.requests;
+    const { getMultiVariables: reads = 0 } = this.plc.requests;
+    const explores = this.lookUps;
     const asked = { reads: reads - this.#before.reads, explores: explores - this.#before.explores };
     this.#before = { reads, explores };
     return asked;
