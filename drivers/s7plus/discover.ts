@@ -62,7 +62,7 @@ async function rootsOf(program: Program, ctx: DriverContext): Promise<Pending[]>
     if ((await program.type(root.typeId, ctx))?.size) roots.push({ address: name, name, path: [], typeId: root.typeId });
   for (const [name, area] of blocks) {
     const typeId = typeIds.get(area);
-    if (typeId !== undefined) roots.push({ address: symbolText([name]), name, path: [], typeId });
+    if (typeof typeId === "number") roots.push({ address: symbolText([name]), name, path: [], typeId });
   }
   return roots;
 }

@@ -14,7 +14,7 @@ const DEFAULT_ITEMS = 20;
 /** More than fit in a request. */
 const MOST_ITEMS = 1000;
 /** Protection level: nothing is to be had without a log-in. */
-export const NO_ACCESS = 4;
+const NO_ACCESS = 4;
 /** All is. */
 const FULL_ACCESS = 1;
 /** What TLS exports for the log-in. */
@@ -45,9 +45,20 @@ export function openSession(link: PlusLink, socket: TLSSocket, credentials: Cred
 }
 
 /** The protection level that holds for the session now; undefined: the CPU does not say. Throws ReasonError: the session is lost. */
-export function readLevel(link: PlusLink, session: number, ctx: DriverContext): Promise<number | undefined> {
+function readLevel(link: PlusLink, session: number, ctx: DriverContext): Promise<number | undefined> {
   const draft = getAttribute(session, ATTRIBUTE.protectionLevel);
   return ask(link, ctx, "its protection level", draft, (cursor) => numberOf(parseAttribute(cursor, [0, WIRE.udint]))).catch(unlessRefused);
+}
+
+/**
+ * Throws ReasonError where the CPU gives the session no access any more: it may give some after another log-in. For who was denied all that
+ * one request asked for.
+ */
+export async function checkRights(link: PlusLink, session: number, ctx: DriverContext): Promise<void> {
+  if ((await readLevel(link, session, ctx)) !== NO_ACCESS) return;
+  throw s7plusError("AUTHENTICATION", "the PLC has taken the session's rights away (protection level 4, return value -100)", {
+    sessionLost: true,
+  });
 }
 
 /** Throws ReasonError: the CPU refuses it. */

@@ -7,8 +7,9 @@ import { Malformed } from "./cursor.ts";
 import type { PlusLink } from "./link.ts";
 import { type Member, membersOf } from "./members.ts";
 import { allObjects, type PlusObject } from "./objects.ts";
+import { checkRights } from "./open-session.ts";
 import { AREA, explore, itemAddress, itemFields, MAX_ITEMS_BYTES, readItems } from "./requests.ts";
-import { isError, requestRefusal, tellsOfProgram } from "./return-values.ts";
+import { isError, itemRefusal, requestRefusal, tellsOfProgram } from "./return-values.ts";
 import type { Root, TypeTable } from "./symbols.ts";
 
 /** The object that has all blocks. */
@@ -48,6 +49,9 @@ interface Known {
   /** What listing the blocks took. */
   readonly listMs: number;
 }
+
+/** The type of a block; undefined: the block has none. */
+export type TypeId = number | FaultError | undefined;
 
 /** Longer than this, listing the blocks is no small part of a readout. */
 const QUICK_MS = 1000;
@@ -176,15 +180,22 @@ export class Program {
     return this.#blocks ?? new Map();
   }
 
-  /** The types of blocks; a block that has none is not in the CPU's working memory. Throws as `list`. */
-  async typeIds(areas: readonly number[], ctx: DriverContext): Promise<ReadonlyMap<number, number | undefined>> {
+  /**
+   * The types of blocks; a block that has none is not in the CPU's working memory, and one whose type is refused has that refusal, which is
+   * not kept. Throws as `list`, and ReasonError where the session has no rights any more.
+   */
+  async typeIds(areas: readonly number[], ctx: DriverContext): Promise<ReadonlyMap<number, TypeId>> {
     const missing = areas.filter((area) => !this.#typeIds.has(area));
     const atOnce = Math.max(
       1,
       Math.min(this.#maxItems, Math.floor(MAX_ITEMS_BYTES / itemAddress({ area: 0xffff_ffff, lids: [TYPE_LID] }).length)),
     );
-    for (let at = 0; at < missing.length; at += atOnce) await this.#readTypeIds(missing.slice(at, at + atOnce), ctx);
-    return this.#typeIds;
+    const refused = new Map<number, FaultError>();
+    for (let at = 0; at < missing.length; at += atOnce) await this.#readTypeIds(missing.slice(at, at + atOnce), refused, ctx);
+    if (refused.size === 0) return this.#typeIds;
+    const isDenied = refused.size === areas.length && [...refused.values()].every(({ fault }) => fault === "access_denied");
+    if (isDenied) await checkRights(this.#link, this.#session, ctx);
+    return new Map<number, TypeId>([...this.#typeIds, ...refused]);
   }
 
   /** The members of a type; undefined: the CPU has no such type. Throws as `list`. */
@@ -242,7 +253,7 @@ export class Program {
     );
   }
 
-  #readTypeIds(areas: readonly number[], ctx: DriverContext): Promise<void> {
+  #readTypeIds(areas: readonly number[], refused: Map<number, FaultError>, ctx: DriverContext): Promise<void> {
     const paths = areas.map((area) => ({ area, lids: [TYPE_LID] }));
     const items = Buffer.concat(paths.map((path) => itemAddress(path)));
     const fields = paths.reduce((sum, path) => sum + itemFields(path), 0);
@@ -255,7 +266,12 @@ export class Program {
         if (isError(value)) throw requestRefusal(value, what);
         for (const [i, item] of parseItems(cursor, areas.length).entries()) {
           const area = areas[i];
-          if (area !== undefined) this.#typeIds.set(area, item && "value" in item ? numberOf(item.value) : undefined);
+          if (area === undefined) continue;
+          const name = `the type of the block 0x${area.toString(16).toUpperCase()}`;
+          if (!item)
+            refused.set(area, new FaultError("device_error", `${name}: the PLC's answer has neither a value nor a refusal for it`));
+          else if ("refusal" in item && !tellsOfProgram(item.refusal)) refused.set(area, itemRefusal(item.refusal, name));
+          else this.#typeIds.set(area, "value" in item ? numberOf(item.value) : undefined);
         }
       },
     );

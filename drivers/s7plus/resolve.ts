@@ -2,11 +2,13 @@ import { createYielder, inSlices } from "../../src/model/timer.ts";
 import type { DriverContext, Point, Prepared } from "../driver.ts";
 import { groupTextSteps } from "../lib/group.ts";
 import { type Level, levelText, type PlusAddress } from "./address.ts";
-import { AREAS, type Program } from "./program.ts";
+import { AREAS, type Program, type TypeId } from "./program.ts";
 import { locate, type Root, SymbolFault } from "./symbols.ts";
 
 /** A symbol that is not there is looked for again after this long: not every change of a program is noticed. */
 const AGAIN_MS = 300_000;
+/** A block whose type the CPU does not tell is asked for again after this: a CPU that is short of resources for a moment has them again. */
+const REFUSED_AGAIN_MS = 1000;
 /** Points in one batch. */
 const BATCH = 250;
 
@@ -43,12 +45,15 @@ export async function* resolvePoints(
     }
 }
 
+/** The CPU refuses to tell the type of a block. */
+class RefusedType extends SymbolFault {}
+
 const rootNameOf = ({ address }: Point<PlusAddress>): string => address.levels?.[0]?.name ?? "";
 
 class Resolver {
   readonly #program: Program;
   readonly #blocks: ReadonlyMap<string, number>;
-  readonly #types: ReadonlyMap<number, number | undefined>;
+  readonly #types: ReadonlyMap<number, TypeId>;
   readonly #checksNames: boolean;
   readonly #ctx: DriverContext;
   readonly #typeOf = (typeId: number) => this.#program.type(typeId, this.#ctx);
@@ -56,7 +61,7 @@ class Resolver {
   constructor(
     program: Program,
     blocks: ReadonlyMap<string, number>,
-    types: ReadonlyMap<number, number | undefined>,
+    types: ReadonlyMap<number, TypeId>,
     checksNames: boolean,
     ctx: DriverContext,
   ) {
@@ -75,6 +80,7 @@ class Resolver {
       const { place, type } = await locate(address, levels, root, this.#typeOf, this.#checksNames);
       return { point, address: { ...address, place }, type };
     } catch (error) {
+      if (error instanceof RefusedType) return { point, refusal: error, retryAfterMs: REFUSED_AGAIN_MS };
       if (error instanceof SymbolFault) return { point, refusal: error, retryAfterMs: AGAIN_MS };
       throw error;
     }
@@ -87,6 +93,7 @@ class Resolver {
     const block = this.#blocks.get(first.name);
     if (block !== undefined && first.indices === undefined) {
       const typeId = this.#types.get(block);
+      if (typeof typeId === "object") throw new RefusedType(typeId.fault, `${levelText(first.name)}: ${typeId.message}`);
       if (typeId === undefined) throw new SymbolFault("not_found", `the block ${levelText(first.name)} is not in the PLC's working memory`);
       if (levels.length === 1) throw new SymbolFault("type_mismatch", `${levelText(first.name)} is a block: name a variable in it`);
       return [{ area: block, typeId }, levels.slice(1)];

@@ -8,13 +8,13 @@ import { BlockLooks } from "./block-looks.ts";
 import { Malformed } from "./cursor.ts";
 import { discover } from "./discover.ts";
 import { PlusLink } from "./link.ts";
-import { NO_ACCESS, type OpenedSession, openSession, readLevel } from "./open-session.ts";
+import { checkRights, type OpenedSession, openSession } from "./open-session.ts";
 import { describePoint, describeRead, type PlusLimits, type PlusRead, plan } from "./plan.ts";
 import { Program } from "./program.ts";
 import { type ReadResult, readingsOf } from "./readings.ts";
 import { type Draft, readItems } from "./requests.ts";
 import { resolvePoints } from "./resolve.ts";
-import { isError, isTooLarge, requestRefusal, s7plusError } from "./return-values.ts";
+import { isError, isTooLarge, requestRefusal } from "./return-values.ts";
 import type { S7plusSettings } from "./settings.ts";
 import { startTls } from "./start-tls.ts";
 
@@ -226,10 +226,8 @@ export class S7plusSession implements Session<PlusAddress, PlusRead, PlusLimits>
   async #unlessWithoutRights(readings: readonly Reading[], ctx: DriverContext): Promise<readonly Reading[]> {
     await Promise.resolve();
     this.#rightsAskedMs = performance.now();
-    if ((await readLevel(this.#link, this.#opened.id, ctx)) !== NO_ACCESS) return readings;
-    throw s7plusError("AUTHENTICATION", "the PLC has taken the session's rights away (protection level 4, return value -100)", {
-      sessionLost: true,
-    });
+    await checkRights(this.#link, this.#opened.id, ctx);
+    return readings;
   }
 
   /** What is read again after a look-up is looked up another time when it moves another time. */

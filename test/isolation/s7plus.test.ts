@@ -67,6 +67,20 @@ describe.concurrent("a download of the program", () => {
   );
 
   it(
+    "that comes while the session has no rights is looked up once it has them",
+    async ({ onTestFinished }) => {
+      const plant = await start(onTestFinished);
+      await plant.until(() => plant.isWhole());
+      plant.plc.download(undefined, { ids: "shifted" });
+      plant.plc.setLevel(NO_ACCESS);
+      await new Promise((done) => setTimeout(done, TROUBLED_READOUTS * INTERVAL_MS));
+      plant.plc.setLevel(FULL_ACCESS);
+      expect(await plant.readoutsUntilWhole()).toBeLessThanOrEqual(HEALED_WITHIN + 1);
+    },
+    TEST_MS,
+  );
+
+  it(
     "that gives each variable the id of another brings no wrong value where the CPU checks names",
     async ({ onTestFinished }) => {
       const plant = await start(onTestFinished, { local: { check_symbols: true } });
