@@ -7,7 +7,7 @@ import type { Policy } from "./model/policy.ts";
 import type { SourceReport } from "./model/report.ts";
 import type { BufferStatus, SinkStatus } from "./model/service-status.ts";
 import type { Readout } from "./model/value.ts";
-import { BufferOutlook } from "./service/buffer-outlook.ts";
+import { BufferOutlook, flowOf } from "./service/buffer-outlook.ts";
 import { DropWatch } from "./service/drop-watch.ts";
 import { SINKS, type SinkEntry } from "./sinks/index.ts";
 import { DeliveryHost, type DeliveryOptions } from "./threads/delivery/host.ts";
@@ -188,7 +188,7 @@ export class Pipeline {
     this.#outlook.add({
       atMs,
       fill: this.#fill,
-      sinks: new Map(configured.map(({ uuid, accepted, delivered }) => [uuid, { isOpen: open.has(uuid), accepted, delivered }])),
+      sinks: new Map(configured.map((sink) => [sink.uuid, flowOf(sink, open.has(sink.uuid))])),
     });
   }
 

@@ -174,7 +174,7 @@ export class SinkPump {
     const { isFailing, patienceMs } = this.#watchdog;
     const what = `nothing was delivered for ${Math.round(patienceMs / 1000)} s, although the sink is connected and values wait`;
     if (isStalled && !isFailing) this.#log.warn({ pending: pendingOf(account) }, `${what}: it is attached to the buffer again`);
-    this.#state.stalled(isFailing ? `${what}, and that again within ten minutes` : undefined);
+    this.#state.stalled(isFailing ? `${what}, and attaching it again did not help` : undefined);
     return isStalled;
   }
 

@@ -75,7 +75,7 @@ test("the second time within ten minutes is an ERROR with a sentence of its own,
   expect(error).toEqual({
     reason: { type: "UNKNOWN" },
     condition: "delivery_stalled",
-    detail: "nothing was delivered for 10 s, although the sink is connected and values wait, and that again within ten minutes",
+    detail: "nothing was delivered for 10 s, although the sink is connected and values wait, and attaching it again did not help",
   });
   expect(explainReason({ type: "UNKNOWN" }, error?.condition, { source: "broker" }).sentence).toMatch(/does not deliver what waits for/);
   await read(one, 24);

@@ -76,6 +76,27 @@ test("the second time within ten minutes is a failure, which ends ten minutes af
   expect(watchdog.isFailing).toBe(false);
 });
 
+test("with an interval of minutes, or a value an hour, the second time is a failure too, until something is delivered", () => {
+  const { starve, serve, attached, watchdog } = setUp({ intervalMs: 300_000 });
+  serve(1);
+  starve(902);
+  expect([attached.length, watchdog.isFailing]).toEqual([1, false]);
+  starve(902);
+  expect([attached.length, watchdog.isFailing]).toEqual([2, true]);
+  starve(800);
+  expect(watchdog.isFailing).toBe(true);
+  serve(1);
+  expect(watchdog.isFailing).toBe(false);
+  const hourly = setUp();
+  for (let hour = 0; hour < 3; hour++) {
+    hourly.starve(1);
+    hourly.rest(3599);
+  }
+  expect([hourly.attached.length, hourly.watchdog.isFailing]).toEqual([2, true]);
+  hourly.look({ pending: 0 });
+  expect(hourly.watchdog.isFailing).toBe(false);
+});
+
 test("values that wait for a file that takes nothing are no sign: no later commit could have told of a delivery", () => {
   const { starve, rest, attached } = setUp();
   starve(1);

@@ -29,6 +29,8 @@ export class Watchdog {
   /** Since when values wait for an idle sink, how many were accepted by then, and whether more were at an earlier look. */
   #waiting: { readonly sinceMs: number; readonly accepted: number; hasGrown: boolean } | undefined;
   #attachedMs = Number.NEGATIVE_INFINITY;
+  /** Anything was settled since it was attached again last. */
+  #hasMoved = true;
   #isFailing = false;
 
   /** `intervalMs`: the publish interval. */
@@ -36,7 +38,10 @@ export class Watchdog {
     this.patienceMs = Math.max(LEAST_PATIENCE_MS, PATIENCE_INTERVALS * intervalMs);
   }
 
-  /** The sink was attached again twice within ten minutes, and the last time was not ten minutes ago. */
+  /**
+   * The sink was attached again twice within ten minutes, or with nothing delivered between, as with a long interval. Until ten minutes after
+   * the last time, and something was delivered or nothing waits.
+   */
   get isFailing(): boolean {
     return this.#isFailing;
   }
@@ -47,7 +52,8 @@ export class Watchdog {
     const hasProgress = settled !== this.#settled;
     this.#lookedMs = nowMs;
     this.#settled = settled;
-    if (nowMs - this.#attachedMs >= AGAIN_MS) this.#isFailing = false;
+    this.#hasMoved ||= hasProgress;
+    if (nowMs - this.#attachedMs >= AGAIN_MS && (this.#hasMoved || pending <= 0)) this.#isFailing = false;
     if (hasStoodStill || hasProgress || !isIdle || pending <= 0) {
       this.#waiting = undefined;
       return false;
@@ -58,8 +64,9 @@ export class Watchdog {
     this.#waiting.hasGrown = accepted > this.#waiting.accepted;
     if (nowMs - sinceMs < this.patienceMs || !hasGrown) return false;
     this.#waiting = undefined;
-    this.#isFailing = nowMs - this.#attachedMs < AGAIN_MS;
+    this.#isFailing = nowMs - this.#attachedMs < AGAIN_MS || !this.#hasMoved;
     this.#attachedMs = nowMs;
+    this.#hasMoved = false;
     return true;
   }
 }

@@ -245,7 +245,8 @@ const CONDITIONS: { readonly [C in Condition]: (at: Location) => Explanation } =
   }),
   delivery_stalled: ({ device }) => ({
     sentence: `The collector does not deliver what waits for ${device}, although it is connected.`,
-    cause: "The collector has a fault: twice within ten minutes it had to begin again with what waits. The values stay in the buffer.",
+    cause:
+      "The collector has a fault: it had to begin again with what waits, twice within ten minutes or with nothing delivered between. The values stay in the buffer.",
     nextStep: "Type `journalctl -u collector -n 200`, keep what it prints, and report it. If values go on waiting, restart the service.",
   }),
   internal_error: ({ what }) => ({

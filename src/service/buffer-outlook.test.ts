@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { silentLog } from "../model/context.ts";
-import { BufferOutlook } from "./buffer-outlook.ts";
+import { BufferOutlook, flowOf } from "./buffer-outlook.ts";
 
 const MIB = 2 ** 20;
 const HOUR_S = 3600;
@@ -14,6 +14,7 @@ function outlook({ bytesPerS = 1000, warnBelowHours = 12, dropAtBytes = 900 * MI
   let added = 0;
   let used = MIB;
   let delivered = 0;
+  let refused = 0;
   let waitingS = 0;
   return {
     lines,
@@ -25,7 +26,10 @@ function outlook({ bytesPerS = 1000, warnBelowHours = 12, dropAtBytes = 900 * MI
       added = 0;
     },
     /** Seconds in each of which a sink takes this part of what is read. */
-    pass(seconds: number, { takes = 1, isOpen = true, pace = 1 }: { takes?: number; isOpen?: boolean; pace?: number } = {}) {
+    pass(
+      seconds: number,
+      { takes = 1, refuses = 0, isOpen = true, pace = 1 }: { takes?: number; refuses?: number; isOpen?: boolean; pace?: number } = {},
+    ) {
       // Long times in larger steps: samples of the last minute are a second apart, others a minute.
       const step = seconds > 1000 ? 10 : 1;
       for (let n = 0; n < seconds; n += step) {
@@ -33,11 +37,12 @@ function outlook({ bytesPerS = 1000, warnBelowHours = 12, dropAtBytes = 900 * MI
         added += step * bytesPerS * pace;
         used += step * bytesPerS * pace * (1 - takes);
         delivered += step * 10 * takes;
+        refused += step * 10 * takes * refuses;
         waitingS = takes < 1 ? waitingS + step : 0;
         watched.add({
           atMs: second * 1000,
           fill: { usedBytes: used, dropAtBytes, addedBytes: added, ageLeftMs: maxAgeMs - waitingS * 1000 },
-          sinks: new Map([["a", { isOpen, accepted: second * 10, delivered }]]),
+          sinks: new Map([["a", flowOf({ accepted: second * 10, delivered: delivered - refused, dropped: { refused } }, isOpen)]]),
         });
       }
     },
@@ -88,6 +93,13 @@ test("a link that takes most of what is read fills the buffer as slowly as it do
     inBursts.pass(1, { takes: 120 });
   }
   expect([inBursts.notes(), inBursts.lines]).toEqual([[], []]);
+});
+
+test("values that a server refuses for good do not stay in the buffer", () => {
+  const watched = outlook({ bytesPerS: 30_000 });
+  watched.pass(HOUR_S);
+  watched.pass(HOUR_S, { refuses: 0.5, isOpen: false });
+  expect([watched.left()?.filling, watched.notes(), watched.lines]).toEqual([false, [], []]);
 });
 
 test("an age or a disk that ends before the bound of bytes is what is left", () => {

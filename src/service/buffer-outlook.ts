@@ -1,4 +1,4 @@
-import type { BufferFill } from "../buffer/buffer.ts";
+import type { Account, BufferFill } from "../buffer/buffer.ts";
 import { formatBytes } from "../model/bytes.ts";
 import type { Log } from "../model/context.ts";
 import type { BufferLeft } from "../model/service-status.ts";
@@ -18,8 +18,16 @@ export interface SinkFlow {
   /** It can be written to at this moment. */
   readonly isOpen: boolean;
   readonly accepted: number;
-  readonly delivered: number;
+  /** Delivered, or refused for good or damaged: none of it stays in the file. */
+  readonly taken: number;
 }
+
+/** Of a sink's account. What the buffer itself drops was not taken. Pure. */
+export const flowOf = ({ accepted, delivered, dropped }: Account, isOpen: boolean): SinkFlow => ({
+  isOpen,
+  accepted,
+  taken: delivered + (dropped.refused ?? 0) + (dropped.damaged ?? 0),
+});
 
 const MINUTE_MS = 60_000;
 const HOUR_MS = 60 * MINUTE_MS;
@@ -164,7 +172,7 @@ function shareOfOpen(flow: Flow): number {
   const [part, halfMs] = within(flow, OPEN_WINDOW_MS);
   const [first, last] = [part[0], part.at(-1)];
   if (!first || !last || last.accepted <= first.accepted) return 0;
-  const leastWaiting = (half: Flow) => Math.min(...half.map(({ accepted, delivered }) => accepted - delivered));
+  const leastWaiting = (half: Flow) => Math.min(...half.map(({ accepted, taken }) => accepted - taken));
   const isEarly = ({ atMs }: { readonly atMs: number }) => atMs < halfMs;
   const grown = leastWaiting(part.filter((one) => !isEarly(one))) - leastWaiting(part.filter(isEarly));
   return (2 * grown) / (last.accepted - first.accepted);
@@ -183,7 +191,7 @@ function shareOfClosed(flow: Flow): number {
   );
   const [first, last] = [part[0], part.at(-1)];
   if (!first || !last || last.accepted <= first.accepted) return 0;
-  return 1 - (last.delivered - first.delivered) / (last.accepted - first.accepted);
+  return 1 - (last.taken - first.taken) / (last.accepted - first.accepted);
 }
 
 /** What is in the window, and its middle; nothing: it is shorter than what says anything. */

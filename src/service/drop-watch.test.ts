@@ -41,6 +41,17 @@ test("the first value that is thrown away is told, with since when, how many and
   ]);
 });
 
+test("a file that was lost counts from the beginning, and so does what is told", () => {
+  const { look, lines, notes } = watch();
+  look(1000, { buffer_full: 40 });
+  look(1000, { buffer_full: 140 });
+  look(1000, {});
+  expect(notes()).toEqual([]);
+  look(1000, { buffer_full: 5 });
+  expect(notes()).toEqual([expect.stringMatching(/, 5 so far \(buffer_full\)/)]);
+  expect(lines).toHaveLength(2);
+});
+
 test("values that get too old name the setting of the age, and are over after a long time without any", () => {
   const { look, lines, notes } = watch();
   look(10, {});

@@ -82,6 +82,8 @@ export class DropWatch {
     const dropped = sink.dropped[reason] ?? 0;
     const before = this.#seen.get(key) ?? dropped;
     this.#seen.set(key, dropped);
+    // Another file counts from the beginning.
+    if (dropped < before) this.#episodes.delete(key);
     let episode = this.#episodes.get(key);
     if (dropped > before) {
       const isFirst = episode === undefined;
