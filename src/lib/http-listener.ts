@@ -1,3 +1,4 @@
+import { once } from "node:events";
 import { chmodSync } from "node:fs";
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import { createServer as createTlsServer } from "node:https";
@@ -83,7 +84,7 @@ export class HttpListener {
     const server = this.#server;
     if (place.path !== undefined && Buffer.byteLength(place.path) > MAX_PATH_BYTES)
       throw new Error(`${place.path} is too long for a socket (${MAX_PATH_BYTES} bytes at most); choose a shorter state_dir`);
-    await new Promise<void>((done, fail) => server.once("error", fail).listen(place, done)).catch((error: unknown) => {
+    await once(server.listen(place), "listening").catch((error: unknown) => {
       const holder = place.port !== undefined && errorCode(error) === "EADDRINUSE" ? portHolder(place.port) : undefined;
       throw holder === undefined ? error : new Error(`EADDRINUSE: the port is in use by ${holder}`, { cause: error });
     });
