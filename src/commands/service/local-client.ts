@@ -51,7 +51,7 @@ async function callAt(socketPath: string, { method, path, body }: Call, signal: 
   try {
     proveOwner(socketPath);
   } catch (error) {
-    throw new ServiceError(messageOf(error), { cause: error });
+    throw new ServiceError(errorCode(error) === "" ? messageOf(error) : sentence(socketPath, error), { cause: error });
   }
   return new Promise((done, fail) => {
     const failed = (error: unknown): void => fail(new ServiceError(sentence(socketPath, error), { cause: error }));
