@@ -13,9 +13,9 @@ export interface Launch {
 const CLOSED = "--disable-sigusr1";
 /**
  * A shell sets the limits, since Node cannot. A core dump would hold secrets. Where memory is short, the kernel ends this process before the
- * one that started it.
+ * one that started it; the shell itself becomes that process, so that a subshell would set nothing of it.
  */
-const LAUNCHER = 'ulimit -d "$1"; ulimit -c 0; (echo 1000 >/proc/self/oom_score_adj) 2>/dev/null; shift; exec "$@"';
+const LAUNCHER = 'ulimit -d "$1"; ulimit -c 0; { echo 1000 >/proc/self/oom_score_adj; } 2>/dev/null; shift; exec "$@"';
 
 /** What `spawn` takes. Pure. */
 export function launchWords({ name, memoryKiB, command, isBare = false }: Launch): readonly [program: string, words: string[]] {

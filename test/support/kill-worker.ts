@@ -5,7 +5,8 @@ const WITHIN_MS = 10_000;
 
 /**
  * Ends one worker thread of a running collector from outside, at once and without its consent: the operating system has no signal for a
- * single thread, so Node's own debugger makes the thread exit. The collector has to be started with INSPECTABLE in its environment. `by` is the JavaScript that ends it. Throws an Error where there is no such worker.
+ * single thread, so Node's own debugger makes the thread exit. The collector has to be started with INSPECTABLE in its environment.
+ * `by` is the JavaScript that ends it. Throws an Error where there is no such worker.
  */
 export async function killWorker(
   collector: CollectorProcess,
