@@ -115,6 +115,8 @@ export interface BufferFill {
   readonly usedBytes: number;
   /** With more than so many the oldest values are dropped. */
   readonly dropAtBytes: number;
+  /** Bytes of the pages that hold nothing: they are filled before the disk is asked for more. */
+  readonly spareBytes: number;
   /** Bytes that readouts took in it since it was opened, whatever left it meanwhile. */
   readonly addedBytes: number;
   /** Until the oldest readout in it exceeds the bound of age, ms; without readouts the bound itself. */

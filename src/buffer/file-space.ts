@@ -52,12 +52,15 @@ export class FileSpace {
 
   /** Whether the oldest values have to be dropped. */
   isTooLarge(): boolean {
-    return this.#usedPages() > this.#dropAbovePages;
+    const { all, free } = this.#tables.pages();
+    return all - free > this.#dropAbovePages;
   }
 
-  /** Bytes in use, and with more than how many the oldest values are dropped. */
-  fill(): Pick<BufferFill, "usedBytes" | "dropAtBytes"> {
-    return { usedBytes: this.#usedPages() * this.#pageBytes, dropAtBytes: this.#dropAbovePages * this.#pageBytes };
+  /** Bytes in use, with more than how many the oldest values are dropped, and those that hold nothing. */
+  fill(): Pick<BufferFill, "usedBytes" | "dropAtBytes" | "spareBytes"> {
+    const { all, free } = this.#tables.pages();
+    const bytes = this.#pageBytes;
+    return { usedBytes: (all - free) * bytes, dropAtBytes: this.#dropAbovePages * bytes, spareBytes: free * bytes };
   }
 
   /** Bytes that a batch with this payload takes. */
@@ -99,11 +102,6 @@ export class FileSpace {
     // SQLite raises a bound that the file exceeds, and does not lower it again.
     this.#db.pragma(`max_page_count = ${this.#maxPages}`);
     return true;
-  }
-
-  #usedPages(): number {
-    const { all, free } = this.#tables.pages();
-    return all - free;
   }
 
   #walBytes(): number {

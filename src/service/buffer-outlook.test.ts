@@ -6,7 +6,7 @@ const MIB = 2 ** 20;
 const HOUR_S = 3600;
 
 /** A collector that reads so many bytes a second into a buffer that drops with 900 MiB. */
-function outlook({ bytesPerS = 1000, warnBelowHours = 12, dropAtBytes = 900 * MIB, maxAgeMs = 30 * 86_400_000 } = {}) {
+function outlook({ bytesPerS = 1000, warnBelowHours = 12, dropAtBytes = 900 * MIB, maxAgeMs = 30 * 86_400_000, spareBytes = 0 } = {}) {
   const lines: string[] = [];
   const log = { ...silentLog, warn: (_: object, text: string) => lines.push(text), info: (_: object, text: string) => lines.push(text) };
   const watched = new BufferOutlook(log, warnBelowHours * HOUR_S * 1000);
@@ -41,7 +41,7 @@ function outlook({ bytesPerS = 1000, warnBelowHours = 12, dropAtBytes = 900 * MI
         waitingS = takes < 1 ? waitingS + step : 0;
         watched.add({
           atMs: second * 1000,
-          fill: { usedBytes: used, dropAtBytes, addedBytes: added, ageLeftMs: maxAgeMs - waitingS * 1000 },
+          fill: { usedBytes: used, dropAtBytes, spareBytes, addedBytes: added, ageLeftMs: maxAgeMs - waitingS * 1000 },
           sinks: new Map([["a", flowOf({ accepted: second * 10, delivered: delivered - refused, dropped: { refused } }, isOpen)]]),
         });
       }
@@ -114,6 +114,13 @@ test("an age or a disk that ends before the bound of bytes is what is left", () 
   full.pass(60, { takes: 0, isOpen: false });
   expect(full.left()).toMatchObject({ bound: "disk", hours: 1 });
   expect(full.notes()[0]).toMatch(/the disk is full in about 1 h at today's rate, then nothing is stored .*make room on the disk/);
+});
+
+test("a disk has room for what fits in the file as it is, too", () => {
+  const emptied = outlook({ bytesPerS: 10_000, spareBytes: 36_000_000 });
+  emptied.setDiskFree(36_000_000);
+  emptied.pass(60, { takes: 0, isOpen: false });
+  expect(emptied.left()).toMatchObject({ bound: "disk", hours: 2 });
 });
 
 test("a store that starts again, and a shift that reads less, change nothing in the rate of the day", () => {

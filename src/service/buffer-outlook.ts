@@ -96,8 +96,9 @@ export class BufferOutlook {
     const isFilling = share >= LEAST_SHARE;
     const perMs = arrivingPerMs * (isFilling ? share : 1);
     const room = Math.max(0, last.fill.dropAtBytes - last.fill.usedBytes);
-    const isDiskFirst = this.#diskFreeBytes !== undefined && this.#diskFreeBytes < room;
-    const bytesLeftMs = (isDiskFirst ? (this.#diskFreeBytes ?? 0) : room) / perMs;
+    const diskRoom = (this.#diskFreeBytes ?? Number.POSITIVE_INFINITY) + last.fill.spareBytes;
+    const isDiskFirst = diskRoom < room;
+    const bytesLeftMs = Math.min(diskRoom, room) / perMs;
     const isAgeFirst = last.fill.ageLeftMs < bytesLeftMs;
     const leftMs = isAgeFirst ? last.fill.ageLeftMs : bytesLeftMs;
     return {
