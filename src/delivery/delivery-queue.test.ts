@@ -307,6 +307,17 @@ describe("a readout larger than the bound of memory", () => {
     expect(queue.keptBack.size).toBe(0);
   });
 
+  test("and what is stored afterwards ends it, also while the sink is closed or takes older ones first", () => {
+    const { queue, attach, commit } = setUp({ maxLiveBytes: 60, inOrder: true });
+    attach();
+    queue.open();
+    queue.takeUnstored([sized(-1, 66), { ...sized(-2, 10), layout: 1 }], 0);
+    expect([...queue.keptBack]).toEqual([["1", 10]]);
+    queue.close();
+    queue.take(commit(1), 0);
+    expect(queue.keptBack.size).toBe(0);
+  });
+
   test("of a sink of the whole history what no file takes and finds no room is named", () => {
     const { queue, attach } = setUp({ maxLiveBytes: 60 });
     attach();

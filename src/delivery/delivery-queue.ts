@@ -120,6 +120,9 @@ export class DeliveryQueue {
   take(rows: readonly StoredBatch[], nowMs: number): void {
     const taken = this.#fresh(rows);
     this.#remember(taken);
+    const { keepsAll, keyOf } = this.#options;
+    // A newer one is in the file, and comes whenever the sink takes it.
+    if (keepsAll && this.#keptBack.size > 0) for (const row of taken) this.#keptBack.delete(keyOf(row));
     for (const [i, row] of taken.entries()) {
       if (!this.#isOpen || this.#isDraining || this.#mustWait()) {
         this.#queueOlder(rangesOf(taken.slice(i).map(({ id }) => id)));
@@ -145,7 +148,7 @@ export class DeliveryQueue {
     }
   }
 
-  /** By source: bytes of its newest readout where a bound of memory keeps it from the sink; it ends with the next that the sink gets. */
+  /** By source: bytes of its newest readout where a bound of memory keeps it from the sink; it ends with the next that the sink or its file gets. */
   get keptBack(): ReadonlyMap<string, number> {
     return this.#keptBack;
   }
