@@ -183,15 +183,15 @@ export interface ConnectInput<D, S> {
 }
 
 /** Addresses that a device may renumber, and a form of them that stays. All pure. */
-export interface RenumberedAddresses<A = unknown> {
+export interface RenumberedAddresses<A = unknown, D = unknown> {
   has(address: A): boolean;
   /** What a source with so many of them is warned of, with the command that rewrites them; `source`: as a command takes its name. */
   warning(count: number, source: string): string;
   /**
-   * The form that stays, by what the driver has kept of the source (`Kept.values`); undefined: the address has it already. Throws FaultError
-   * where that does not say it.
+   * The form that stays, by what the driver has kept of the source (`Kept.values`) with the `details` of now; undefined: the address has it
+   * already. Throws FaultError where that does not say it.
    */
-  lasting(address: string, kept: Kept["values"]): string | undefined;
+  lasting(address: string, kept: Kept["values"], details: D): string | undefined;
 }
 
 export interface Driver<D = unknown, S = unknown, A = unknown, R extends Request<A> = Request<A>, L extends Limits = Limits> {
@@ -252,7 +252,7 @@ export interface Driver<D = unknown, S = unknown, A = unknown, R extends Request
    */
   parseAddress(text: string, type: DataType | undefined, settings: S): { readonly address: A; readonly type: DataType };
   /** Addresses that a device may renumber when it starts again. Absent: it has none. */
-  readonly renumbered?: RenumberedAddresses<A>;
+  readonly renumbered?: RenumberedAddresses<A, D>;
   /**
    * Pure. Every point in exactly one request, no request above the limits (one point may exceed maxBytes on its own). What the
    * device refuses as one (a range, an item, a request) holds no point of `apart` together with points before it.

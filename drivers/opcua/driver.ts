@@ -35,7 +35,7 @@ export default defineDriver<OpcuaDetails, OpcuaSettings, OpcuaAddress, OpcuaRead
     has: isCounted,
     warning: (count, source) =>
       `${count} of its addresses ${count === 1 ? "names its namespace" : "name their namespaces"} by index (ns=), which a server may renumber when it starts: \`sudo collector variables nsu ${source}\` rewrites them with URIs (nsu=)`,
-    lasting: lastingAddress,
+    lasting: (address, kept, details) => lastingAddress(address, kept, details.endpoint_url),
   },
   plan,
   planSteps,

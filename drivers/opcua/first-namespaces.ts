@@ -10,10 +10,10 @@ const KEY = "namespaces";
 const MAX_LENGTH = 65_536;
 
 /** The first list of this server that was kept of the source; undefined: none was. Pure. */
-export function keptNamespaces(values: Kept["values"], endpointUrl: string | undefined): First | undefined {
+function keptNamespaces(values: Kept["values"], endpointUrl: string): First | undefined {
   const kept = values[KEY];
   if (typeof kept !== "object" || kept === null || !("endpoint_url" in kept) || !("list" in kept)) return undefined;
-  if (endpointUrl !== undefined && kept.endpoint_url !== endpointUrl) return undefined;
+  if (kept.endpoint_url !== endpointUrl) return undefined;
   const { list } = kept;
   return Array.isArray(list) && list.every((uri) => uri === null || typeof uri === "string") ? list : undefined;
 }
@@ -27,9 +27,12 @@ export function firstNamespaces(kept: Kept, endpointUrl: string, today: First): 
 }
 
 /** See RenumberedAddresses. */
-export function lastingAddress(address: string, kept: Kept["values"]): string | undefined {
-  const first = keptNamespaces(kept, undefined);
+export function lastingAddress(address: string, kept: Kept["values"], endpointUrl: string): string | undefined {
+  const first = keptNamespaces(kept, endpointUrl);
   if (!first)
-    throw new FaultError("address_invalid", "the collector has not read this source yet: which namespaces ns= means is not known");
+    throw new FaultError(
+      "address_invalid",
+      `the collector has not read this source yet at ${endpointUrl}: which namespaces ns= means is not known`,
+    );
   return withUris(address, first);
 }

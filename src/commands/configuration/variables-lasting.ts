@@ -21,10 +21,11 @@ export function variablesLasting(sourceName: string, out: string | undefined, op
     const { source, variables, file } = await sourceVariables(api, sourceName, options);
     const renumbered = (await entryOf(source.type)?.driver())?.default.renumbered;
     if (!renumbered) throw new UsageError(plain`${source.name} is of type ${source.type}: its addresses are not renumbered`);
+    if (source.details === null) throw new UsageError(plain`${source.name} has no details: which server its addresses mean is not known`);
     if (file && out === undefined)
       throw new UsageError(plain`${file.note}; collector variables nsu ${source.name} FILE writes what it should hold`);
     const inUse = file?.variables ?? variables;
-    const { changed, problems } = rewritten(inUse, renumbered, keptOf(path.resolve(api.settings.state_dir), source.uuid));
+    const { changed, problems } = rewritten(inUse, renumbered, keptOf(path.resolve(api.settings.state_dir), source.uuid), source.details);
     if (out === undefined) await sendPlan(api, source.uuid, { create: [], remove: [], same: 0, change: changed });
     else
       writeCsv(
@@ -59,12 +60,12 @@ interface Change {
   readonly fields: { readonly address: string };
 }
 
-function rewritten(variables: readonly Variable[], { lasting }: RenumberedAddresses, kept: Kept["values"]) {
+function rewritten(variables: readonly Variable[], { lasting }: RenumberedAddresses, kept: Kept["values"], details: unknown) {
   const changed: Change[] = [];
   const problems: string[] = [];
   for (const { uuid, name, address } of variables) {
     try {
-      const now = lasting(address, kept);
+      const now = lasting(address, kept, details);
       if (now !== undefined) changed.push({ uuid, fields: { address: now } });
     } catch (error) {
       problems.push(plain`${name}: ${messageOf(error)}`);
