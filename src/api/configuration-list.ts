@@ -109,7 +109,8 @@ export class ConfigurationList<T extends Listed> {
     const answered = new Set(asked.found.map(({ uuid }) => uuid));
     const absent = missing.filter(({ uuid }) => !answered.has(uuid));
     // What was given to another collector goes.
-    const found = asked.found.filter(({ owner }) => owner === undefined || owner === collector);
+    const elsewhere = await this.#elsewhere(send, asked.found);
+    const found = asked.found.filter(({ uuid, owner }) => (owner === undefined ? !elsewhere.has(uuid) : owner === collector));
     const isProven = asked.doubt === undefined;
     const { waiting, pulls } = judgeAbsences({
       known: previous.length,
@@ -154,6 +155,21 @@ export class ConfigurationList<T extends Listed> {
     return { found: [...found.values()], doubt };
   }
 
+  /** Uuids of those that do not say whose they are, and are not this collector's by the API's own filter; none where that proves nothing. */
+  async #elsewhere(send: Send, found: readonly Judged<T>[]): Promise<ReadonlySet<string | undefined>> {
+    const { filter, collector } = this.#identity;
+    const elsewhere = new Set<string | undefined>();
+    const unsaid = filter === "uuid" ? found.flatMap(({ uuid, owner }) => (uuid !== undefined && owner === undefined ? [uuid] : [])) : [];
+    for (let from = 0; from < unsaid.length; from += FILTER_VALUES) {
+      const values = unsaid.slice(from, from + FILTER_VALUES);
+      const answer = await this.#readFiltered(send, values, [["collector", collector]]);
+      if (typeof answer === "string") return new Set();
+      const own = new Set(answer.map(({ uuid }) => uuid));
+      for (const uuid of values) if (!own.has(uuid)) elsewhere.add(uuid);
+    }
+    return elsewhere;
+  }
+
   /** Why the filter by uuid is not to be relied on: it leaves out what the list has just given. The absent uuid stands in the middle. */
   async #doubtOfFilter(send: Send, pages: readonly JudgedPage<T>[], absent: string): Promise<string | undefined> {
     const listed = [...recordsOf(pages)].flatMap((judged) => ("record" in judged ? [judged.uuid] : []));
@@ -166,12 +182,9 @@ export class ConfigurationList<T extends Listed> {
   }
 
   /** The records that the filter gives for these values; or, in words, why its answer is not usable. */
-  async #readFiltered(send: Send, values: readonly string[]): Promise<readonly Judged<T>[] | string> {
+  async #readFiltered(send: Send, values: readonly string[], more: Query = []): Promise<readonly Judged<T>[] | string> {
     const { filter, filterValue } = this.#identity;
-    const pages = await this.#readPages(
-      send,
-      values.map((value) => [filter, value]),
-    );
+    const pages = await this.#readPages(send, [...more, ...values.map((value): Query[number] => [filter, value])]);
     if ("type" in pages) return pages.message;
     const records = [...recordsOf(pages)];
     const asked = new Set(values);

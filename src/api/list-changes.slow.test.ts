@@ -199,3 +199,32 @@ test("where the filter fails, a pull that would remove more than a fifth waits f
   expect(second.warnings).toContain("stay until 3 pulls in a row miss them");
   expect((await pull()).names).toHaveLength(7);
 });
+
+test.each([null, OTHER])(
+  "a source whose record does not say whose it is goes with the next pull once it is the collector's no more (%s)",
+  async (owner) => {
+    const owners = new Map<string, string | null>(many(6).map(({ uuid }) => [uuid, COLLECTOR]));
+    let isLate = false;
+    const { url } = await scripted((_, response, path) => {
+      const { pathname, searchParams: query } = new URL(path, "http://x");
+      if (pathname !== "/api/v2/data-sources") return json(response, { detail: "no such path" }, 404);
+      const [uuids, collector] = [query.getAll("uuid"), query.get("collector")];
+      const list = many(6).filter(
+        ({ uuid }) => (uuids.length === 0 || uuids.includes(uuid)) && (collector === null || owners.get(uuid) === collector),
+      );
+      // A whole list that changes while it is read: it leaves out one that it has.
+      const given = isLate && uuids.length === 0 ? list.slice(0, -1) : list;
+      return json(response, page(given.map(({ collector: _owner, ...rest }) => rest)));
+    });
+    const client = new ApiClient({ url, collector: COLLECTOR, readKey: () => "key-51c7e2", log: recordingLog() });
+    onTestFinished(() => client.close());
+    const first = await client.pull(null, never);
+    if (first.type !== "configuration") throw new Error(first.type);
+    expect(first.configuration.sources).toHaveLength(6);
+    owners.set(source(11).uuid, owner);
+    isLate = true;
+    const second = await client.pull(first.configuration, never);
+    if (second.type !== "configuration") throw new Error(second.type);
+    expect(second.configuration.sources.map(({ name }) => name).toSorted()).toEqual([10, 12, 13, 14, 15].map((n) => `source ${n}`));
+  },
+);
