@@ -29,6 +29,19 @@ it("begins nothing while a readout is under way, and pauses as long as it has wo
   expect(began.map((ms) => Math.round((ms - from) / 10))).toEqual([52, 72, 92]);
 });
 
+it("begins nothing more in a readout that began beside a piece, and goes on behind it", async () => {
+  const { began, aside } = worker(2);
+  aside.began();
+  aside.ended(true);
+  await vi.advanceTimersByTimeAsync(50);
+  aside.began();
+  await vi.advanceTimersByTimeAsync(600);
+  expect(began).toHaveLength(1);
+  aside.ended(false);
+  await vi.advanceTimersByTimeAsync(100);
+  expect(began).toHaveLength(2);
+});
+
 it("waits between the requests of one readout for its end, but not for ever", async () => {
   const { began, aside } = worker(1);
   for (let i = 0; i < 105; i++) {

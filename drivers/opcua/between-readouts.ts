@@ -38,7 +38,7 @@ export class BetweenReadouts {
 
   began(): void {
     this.#readouts++;
-    if (this.#waitingSinceMs !== undefined && this.#now() - this.#waitingSinceMs >= STARVED_MS) return;
+    if (this.#isStarved) return;
     clearTimeout(this.#timer);
     this.#timer = undefined;
   }
@@ -46,7 +46,8 @@ export class BetweenReadouts {
   /** `isUrgent`: there is work, without a look. */
   ended(isUrgent: boolean): void {
     this.#readouts--;
-    if (this.#readouts === 0 && (isUrgent || this.#now() >= this.#idleUntilMs)) this.#arm();
+    const isWanted = isUrgent || this.#waitingSinceMs !== undefined || this.#now() >= this.#idleUntilMs;
+    if (this.#readouts === 0 && isWanted) this.#arm();
   }
 
   stop(): void {
@@ -70,13 +71,18 @@ export class BetweenReadouts {
     return hasDone;
   }
 
+  get #isStarved(): boolean {
+    return this.#waitingSinceMs !== undefined && this.#now() - this.#waitingSinceMs >= STARVED_MS;
+  }
+
   #arm(): void {
     if (this.#isStopped || this.#timer || this.#running) return;
     this.#waitingSinceMs ??= this.#now();
     this.#timer = setTimeout(
       () => {
         this.#timer = undefined;
-        if (!this.#running) this.#begin();
+        // It may have been set while a readout was under way, whose end sets it again.
+        if (!this.#running && (this.#readouts === 0 || this.#isStarved)) this.#begin();
       },
       Math.max(QUIET_MS, this.#restUntilMs - this.#now()),
     ).unref();
