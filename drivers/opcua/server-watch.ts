@@ -1,4 +1,5 @@
 import { NodeId, ReadValueId } from "node-opcua-client";
+import { FaultError } from "../../src/model/fault.ts";
 import type { RawValue } from "./binary.ts";
 import type { CallContext, Channel } from "./client.ts";
 import { localNode } from "./local-node.ts";
@@ -51,9 +52,9 @@ export class ServerWatch {
     this.#deps = deps;
   }
 
-  /** `withModels`: the versions of its models too, whose nodes are looked for once. Throws what a call does. */
+  /** `withModels`: the versions of its models too, whose nodes are looked for until they are found. Throws what a call does. */
   async look(withModels: boolean, ctx: CallContext): Promise<Look> {
-    if (withModels) this.#versions ??= await this.#findVersions(ctx);
+    if (withModels) this.#versions ??= await this.#findVersions(ctx).catch(unlessRefused);
     const versions = withModels ? (this.#versions ?? []) : [];
     const nodes = [numeric(NAMESPACE_ARRAY), numeric(START_TIME), ...versions].map(
       (nodeId) => new ReadValueId({ nodeId, attributeId: VALUE }),
@@ -103,6 +104,11 @@ export class ServerWatch {
     const node = localNode(target, this.#deps.namespaces);
     return typeof node === "string" ? [] : [node];
   }
+}
+
+/** A server that lets nobody browse tells of its namespaces and its start all the same. */
+function unlessRefused(error: unknown): undefined {
+  if (!(error instanceof FaultError)) throw error;
 }
 
 type BrowseResult = NonNullable<ResponseOf<"Browse">["results"]>[number];
