@@ -1,6 +1,6 @@
 import { EventEmitter } from "node:events";
 import { DataValue } from "node-opcua-client";
-import { beforeEach, describe, expect, test } from "vitest";
+import { beforeEach, describe, expect, onTestFinished, test, vi } from "vitest";
 import { silentLog } from "../../model/context.ts";
 import type { Layout } from "../../model/layout.ts";
 import type { Nodes, UaObject } from "./nodes.ts";
@@ -274,6 +274,8 @@ test("the last readout of a source and of the collector is written with its batc
   const times = () =>
     ["s-press", "s-oven", "Collector"].map((id) => fake.nodes.get(`${id}/Status/LastReadout`)?.$dataValue.value.value?.getTime());
   const [first, second, third] = [1_900_000_000_000, 1_900_000_001_000, 1_900_000_002_000];
+  vi.setSystemTime(third + 1000);
+  onTestFinished(() => void vi.useRealTimers());
   await serving.describe([reportOf(LAYOUT), reportOf(oven)]);
   await serving.write(batchOf(LAYOUT, [good(1), { quality: "bad", fault: "stale" }], first));
   expect(times()).toEqual([first, undefined, first]);
@@ -284,6 +286,11 @@ test("the last readout of a source and of the collector is written with its batc
   await serving.write(batchOf(LAYOUT, [undefined, good(1)], third));
   await serving.describe([failing(LAYOUT), reportOf(oven)]);
   expect(times()).toEqual([third, second, third]);
+  // The clock was an hour ahead, and is set back.
+  await serving.write(batchOf(LAYOUT, [undefined, good(1)], third + 3_600_000));
+  expect(times()).toEqual([third + 3_600_000, second, third + 3_600_000]);
+  await serving.write(batchOf(LAYOUT, [undefined, good(1)], third + 500));
+  expect(times()).toEqual([third + 500, second, third + 500]);
 });
 
 test("10,000 variables are added and written without holding the thread for long", async () => {

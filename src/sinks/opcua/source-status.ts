@@ -85,12 +85,15 @@ export function createCollectorStatus(maker: Nodes, log: Log): CollectorStatus {
   };
 }
 
-/** Shows times that move on; a report is older than the readouts that came after it. */
+/**
+ * Shows times that move on; a report is older than the readouts that came after it. A time that lies ahead was of a clock that has been set
+ * back since: whatever comes next takes its place.
+ */
 function latestOf(put: Put): (time: number | null) => void {
   let shownMs = Number.NEGATIVE_INFINITY;
   return (time) => {
     if (time === null && shownMs === Number.NEGATIVE_INFINITY) put(null);
-    if (time === null || time <= shownMs) return;
+    if (time === null || (time <= shownMs && shownMs <= Date.now())) return;
     shownMs = time;
     put(new Date(time).toISOString());
   };
