@@ -1,5 +1,8 @@
+import { LargeMap } from "../model/large-map.ts";
+import type { Steps } from "../model/timer.ts";
+
 /** By uuid: in how many pulls in a row an entry was missing without a proof that it is gone. */
-export type Missed = ReadonlyMap<string, number>;
+export type Missed = Pick<LargeMap<number>, "get" | "size">;
 
 /** Pulls in a row that must miss an entry where nothing proves that it is gone. */
 const PULLS = 2;
@@ -27,14 +30,27 @@ export interface JudgedAbsences {
   readonly pulls: number;
 }
 
+/** Entries in one step. */
+const AT_ONCE = 250;
+
 /**
  * Decides which of the missing entries stay. A list that changes while it is read leaves out entries that exist, so that one absence
  * proves nothing. Pure.
  */
-export function judgeAbsences({ known, missing, isProven, before }: AbsenceInput): JudgedAbsences {
-  if (isProven) return { waiting: new Map(), pulls: PULLS };
-  const missed = missing.map((uuid) => [uuid, (before.get(uuid) ?? 0) + 1] as const);
-  const due = missed.filter(([, times]) => times >= PULLS).length;
+export function* judgeAbsences({ known, missing, isProven, before }: AbsenceInput): Steps<JudgedAbsences> {
+  const waiting = new LargeMap<number>();
+  if (isProven) return { waiting, pulls: PULLS };
+  const timesOf = (uuid: string): number => (before.get(uuid) ?? 0) + 1;
+  let due = 0;
+  for (const [i, uuid] of missing.entries()) {
+    if (timesOf(uuid) >= PULLS) due++;
+    if (i % AT_ONCE === 0) yield;
+  }
   const pulls = due >= MANY && due > known * MANY_PART ? PULLS_OF_MANY : PULLS;
-  return { waiting: new Map(missed.filter(([, times]) => times < pulls)), pulls };
+  for (const [i, uuid] of missing.entries()) {
+    const times = timesOf(uuid);
+    if (times < pulls) waiting.set(uuid, times);
+    if (i % AT_ONCE === 0) yield;
+  }
+  return { waiting, pulls };
 }

@@ -1,6 +1,7 @@
 import { isDeepStrictEqual } from "node:util";
+import { LargeMap } from "../model/large-map.ts";
 import { countOf } from "../model/number.ts";
-import { createYielder } from "../model/timer.ts";
+import { createYielder, inSlices, type Steps, type YieldToEventLoop } from "../model/timer.ts";
 import { judgeAbsences, type Missed } from "./absences.ts";
 import type { JudgedPage, ListPages } from "./list-pages.ts";
 import { readList } from "./read-list.ts";
@@ -38,6 +39,8 @@ interface ListIdentity<T> {
 
 /** Values of one filter in a request (API-V2, 8). */
 const FILTER_VALUES = 50;
+/** Records in one step. */
+const AT_ONCE = 250;
 /** Records that a warning names. */
 const MAX_NAMED = 5;
 
@@ -56,7 +59,7 @@ export class ConfigurationList<T extends Listed> {
   readonly #identity: ListIdentity<T>;
   readonly #pages: ListPages<T>;
   #last: { readonly pages: readonly JudgedPage<T>[]; readonly accepted: AcceptedRecords<T> } | undefined;
-  #missed: Missed = new Map();
+  #missed: Missed = new LargeMap();
 
   constructor(identity: ListIdentity<T>, pages: ListPages<T>) {
     this.#identity = identity;
@@ -93,7 +96,7 @@ export class ConfigurationList<T extends Listed> {
     });
     if (accepted.isUnusable) return wrongShape(base, path, `none of its ${accepted.unidentified} records has a usable uuid`);
     if (isComplete) {
-      if (accepted.unidentified === 0) this.#missed = new Map();
+      if (accepted.unidentified === 0) this.#missed = new LargeMap();
       this.#last = { pages, accepted };
       return accepted;
     }
@@ -105,23 +108,23 @@ export class ConfigurationList<T extends Listed> {
   /** What the filter says of entries that the list does not name, and which of them stay. */
   async #askAgain(send: Send, pages: readonly JudgedPage<T>[], previous: readonly T[], missing: readonly T[]): Promise<AskedAgain<T>> {
     const { what, path, filter, collector } = this.#identity;
-    const asked = await this.#askByFilter(send, pages, missing);
-    const answered = new Set(asked.found.map(({ uuid }) => uuid));
-    const absent = missing.filter(({ uuid }) => !answered.has(uuid));
+    const yieldToEventLoop = createYielder();
+    const asked = await this.#askByFilter(send, pages, missing, yieldToEventLoop);
+    const elsewhere = await this.#elsewhere(send, asked.answers);
     // What was given to another collector goes.
-    const elsewhere = await this.#elsewhere(send, asked.found);
-    const found = asked.found.filter(({ uuid, owner }) => (owner === undefined ? !elsewhere.has(uuid) : owner === collector));
-    const isProven = asked.doubt === undefined;
-    const { waiting, pulls } = judgeAbsences({
-      known: previous.length,
-      missing: absent.map(({ uuid }) => uuid),
-      isProven,
-      before: this.#missed,
-    });
+    const isHere = ({ uuid, owner }: Judged<T>): boolean => (owner === undefined ? !elsewhere.has(uuid) : owner === collector);
+    const { found, shown, absent } = await inSlices(sortMissing(missing, asked.found, isHere), yieldToEventLoop);
+    const { waiting, pulls } = await inSlices(
+      judgeAbsences({
+        known: previous.length,
+        missing: absent.map(({ uuid }) => uuid),
+        isProven: asked.doubt === undefined,
+        before: this.#missed,
+      }),
+      yieldToEventLoop,
+    );
     this.#missed = waiting;
-    const stays = absent.filter(({ uuid }) => waiting.has(uuid));
-    const foundUuids = new Set(found.map(({ uuid }) => uuid));
-    const shown = missing.filter(({ uuid }) => foundUuids.has(uuid));
+    const stays = waiting.size === 0 ? [] : absent.filter(({ uuid }) => waiting.get(uuid) !== undefined);
     const warnings: string[] = [];
     if (shown.length > 0)
       warnings.push(
@@ -131,8 +134,7 @@ export class ConfigurationList<T extends Listed> {
       warnings.push(
         `${path} does not list ${named(what, stays)}; asking for them by ${filter}= proves nothing (${asked.doubt}): they stay until ${pulls} pulls in a row miss them`,
       );
-    const before = new Map(missing.map((record) => [record.uuid, record]));
-    return { found: found.map((judged) => asBefore(judged, before)), waiting: stays, warnings };
+    return { found, waiting: stays, warnings };
   }
 
   /** Asks for these entries alone. `doubt`: why what is left out proves nothing. */
@@ -140,19 +142,32 @@ export class ConfigurationList<T extends Listed> {
     send: Send,
     pages: readonly JudgedPage<T>[],
     missing: readonly T[],
-  ): Promise<{ readonly found: readonly Judged<T>[]; readonly doubt: string | undefined }> {
-    const { filter, filterValue } = this.#identity;
-    const isMissing = new Set(missing.map(({ uuid }) => uuid));
-    const values = [...new Set(missing.map(filterValue))];
-    const found = new Map<string, Judged<T>>();
+    yieldToEventLoop: YieldToEventLoop,
+  ): Promise<{ readonly answers: readonly Judged<T>[]; readonly found: LargeMap<Judged<T>>; readonly doubt: string | undefined }> {
+    const { filter } = this.#identity;
+    const values = await inSlices(this.#valuesOf(missing), yieldToEventLoop);
+    const answers: Judged<T>[] = [];
+    const found = new LargeMap<Judged<T>>();
     for (let from = 0; from < values.length; from += FILTER_VALUES) {
       const answer = await this.#readFiltered(send, values.slice(from, from + FILTER_VALUES));
-      if (typeof answer === "string") return { found: [...found.values()], doubt: answer };
-      for (const judged of answer) if (judged.uuid !== undefined && isMissing.has(judged.uuid)) found.set(judged.uuid, judged);
+      if (typeof answer === "string") return { answers, found, doubt: answer };
+      for (const judged of answer) {
+        if (judged.uuid !== undefined) found.set(judged.uuid, judged);
+        answers.push(judged);
+      }
     }
-    const absent = missing.find(({ uuid }) => !found.has(uuid));
-    const doubt = absent && filter === "uuid" ? await this.#doubtOfFilter(send, pages, absent.uuid) : undefined;
-    return { found: [...found.values()], doubt };
+    const absent = filter === "uuid" ? missing.find(({ uuid }) => found.get(uuid) === undefined) : undefined;
+    const doubt = absent && (await this.#doubtOfFilter(send, pages, absent.uuid));
+    return { answers, found, doubt };
+  }
+
+  *#valuesOf(records: readonly T[]): Steps<readonly string[]> {
+    const values = new Set<string>();
+    for (const [i, record] of records.entries()) {
+      values.add(this.#identity.filterValue(record));
+      if (i % AT_ONCE === 0) yield;
+    }
+    return [...values];
   }
 
   /** Uuids of those that do not say whose they are, and are not this collector's by the API's own filter; none where that proves nothing. */
@@ -244,11 +259,33 @@ function named(what: string, records: readonly Listed[]): string {
   return `${countOf(records.length, what)} (${names.join(", ")}${more})`;
 }
 
-/** A record that says the same as before is the same object. */
-function asBefore<T extends Listed>(judged: Judged<T>, before: ReadonlyMap<string, T>): Judged<T> {
-  const known = "record" in judged ? before.get(judged.uuid) : undefined;
-  return "record" in judged && known && isDeepStrictEqual(known, judged.record) ? { ...judged, record: known } : judged;
+/**
+ * Sorts entries that a list leaves out: what the API gives of them, which of them it still has, and which it does not give either. What it
+ * has elsewhere is in none of these.
+ */
+function* sortMissing<T extends Listed>(
+  missing: readonly T[],
+  answers: LargeMap<Judged<T>>,
+  isHere: (judged: Judged<T>) => boolean,
+): Steps<{ readonly found: readonly Judged<T>[]; readonly shown: readonly T[]; readonly absent: readonly T[] }> {
+  const found: Judged<T>[] = [];
+  const shown: T[] = [];
+  const absent: T[] = [];
+  for (const [i, record] of missing.entries()) {
+    const judged = answers.get(record.uuid);
+    if (!judged) absent.push(record);
+    else if (isHere(judged)) {
+      shown.push(record);
+      found.push(asBefore(judged, record));
+    }
+    if (i % AT_ONCE === 0) yield;
+  }
+  return { found, shown, absent };
 }
+
+/** A record that says the same as before is the same object. */
+const asBefore = <T extends Listed>(judged: Judged<T>, before: T): Judged<T> =>
+  "record" in judged && isDeepStrictEqual(before, judged.record) ? { ...judged, record: before } : judged;
 
 const isSameArray = <T>(before: readonly T[], now: readonly T[]): boolean =>
   before.length === now.length && before.every((record, i) => record === now[i]);

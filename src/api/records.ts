@@ -112,7 +112,10 @@ export async function acceptRecords<T extends { readonly uuid: string }>(
     await yieldToEventLoop();
   }
   const asked = unidentified === 0 && missing.length > 0 ? await askAgain?.(missing) : undefined;
-  for (const judged of asked?.found ?? []) intake.take(judged);
+  for (const judged of asked?.found ?? []) {
+    await yieldToEventLoop();
+    intake.take(judged);
+  }
   const used = await intake.used(yieldToEventLoop);
   const unlisted = unidentified > 0 ? missing : (asked?.waiting ?? []);
   return {
