@@ -115,6 +115,8 @@ describe("addresses", () => {
     ["DB1,X4", /needs its bit/],
     ["DB1,STRING20.255", /254 characters/],
     ["DB1,REAL10.5[5]", /twice/],
+    ["DB1,CHAR10.0", /count is 0/],
+    ["DB1,D0.1", /\[1\] for 1 element$/],
     ["DB1,CONSTRUCTOR4", /expected/],
     ["PIW256", /expected/],
     ["L0.0", /expected/],

@@ -143,9 +143,9 @@ function checkMeaning(text: string, at: Pick<Located, "area" | "block" | "start"
   const whole = text.trim().replace(/\.\d+(?:\[\d+\])?$/, "");
   const { bytes } = KINDS[kind];
   const isText = kind === "CHAR";
-  if (!isText && (!HAS_BITS.has(kind) || second >= bytes * 8)) return;
+  if (isText ? second === 0 : !HAS_BITS.has(kind) || second >= bytes * 8) return;
   const one = isText ? `${whole} with the type CHAR(${second}) for one text` : `${bitPlace(at, bytes, second)} for bit ${second}`;
-  const other = second === 0 ? `${whole} for the whole` : `${whole}[${second}] for ${second} elements`;
+  const other = second === 0 ? `${whole} for the whole` : `${whole}[${second}] for ${second} ${second === 1 ? "element" : "elements"}`;
   throw addressInvalid(text, `.${second} has two meanings; write ${one}, or ${other}`);
 }
 

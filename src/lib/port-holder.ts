@@ -9,8 +9,16 @@ const MAX_PROCESSES = 2000;
 export function portHolder(port: number): string | undefined {
   const holder = ["tcp", "tcp6"].flatMap((table) => linesOf(`/proc/self/net/${table}`)).find((one) => one.port === port);
   if (!holder) return undefined;
-  const pid = processOf(holder.inode);
-  const user = `the user ${nameOf(holder.uid) ?? `with uid ${holder.uid}`}`;
+  if (last?.inode !== holder.inode) last = { inode: holder.inode, words: wordsOf(holder) };
+  return last.words;
+}
+
+/** A socket has one inode for its life: who tries the same port every few seconds does not look through all processes each time. */
+let last: { readonly inode: string; readonly words: string } | undefined;
+
+function wordsOf({ inode, uid }: Holder): string {
+  const pid = processOf(inode);
+  const user = `the user ${nameOf(uid) ?? `with uid ${uid}`}`;
   return pid === undefined ? `a process of ${user}` : `process ${pid} of ${user} (${programOf(pid)})`;
 }
 
