@@ -2,8 +2,8 @@ import { afterEach, describe, expect, it } from "vitest";
 import type { AnyDriver, AnySession, Discovered, DriverContext, Point, Prepared } from "../../../drivers/driver.ts";
 import opcua from "../../../drivers/opcua/driver.ts";
 import { type OpcuaSimulator, OTHER_NAMESPACE, PLANT_NAMESPACE, startOpcuaSimulator } from "../../../drivers/opcua/simulator.ts";
-import { DeviceMemories } from "../../../src/agent/device-memory.ts";
 import { silentLog } from "../../../src/model/context.ts";
+import type { Kept } from "../../../src/model/kept.ts";
 import { ReasonError } from "../../../src/model/reason.ts";
 import type { Reading } from "../../../src/model/value.ts";
 import { SessionHost } from "../../../src/threads/session/host.ts";
@@ -45,14 +45,14 @@ const contextOf = (signal: AbortSignal = new AbortController().signal): DriverCo
 const settings = opcua.settings.parse({});
 
 /** One session, and a reader of addresses over it. */
-async function readerOf(driver: AnyDriver, simulator: OpcuaSimulator, port = simulator.port, device?: DriverContext["device"]) {
+async function readerOf(driver: AnyDriver, simulator: OpcuaSimulator, port = simulator.port, kept?: Kept) {
   const details = driver.details.parse(simulator.details("127.0.0.1", port));
-  const session = await driver.connect({ details, settings, secrets: {} }, { ...contextOf(), ...(device && { device }) });
+  const session = await driver.connect({ details, settings, secrets: {} }, contextOf());
   return {
     session,
     async read(addresses: readonly string[], signal?: AbortSignal) {
       const points = addresses.map((text, index): Point => ({ index, ...driver.parseAddress(text, undefined, settings) }));
-      const { ready, refused } = await prepareAll(session, points, contextOf(signal));
+      const { ready, refused } = await prepareAll(session, points, { ...contextOf(signal), ...(kept && { kept }) });
       const readings = new Map<number, Reading>(refused);
       for (const request of driver.plan(ready, session.limits))
         for (const [i, reading] of (await session.read(request, contextOf(signal))).entries())
@@ -192,21 +192,27 @@ describe("OPC UA in the session worker", { timeout: 60_000 }, () => {
     await expect(stopped).rejects.toMatchObject({ reason: { type: "TIMEOUT" } });
   });
 
-  it("remembers the server's first namespaces with the device, over sessions", async () => {
-    const device = new DeviceMemories().of("the server");
+  it("means by ns= what the source's first list of namespaces does, over sessions", async () => {
+    const values: Record<string, unknown> = {};
+    const kept: Kept = {
+      values,
+      set: (key, value) => {
+        values[key] = value;
+      },
+    };
     const simulator = await simulatorOf({ bulk: 1, namespaces: [PLANT_NAMESPACE, OTHER_NAMESPACE] });
     const driver = remoteDriver(opcua, sessionHostOf());
     const address = `ns=${simulator.plantIndex};s=Double`;
-    const first = await readerOf(driver, simulator, simulator.port, device);
+    const first = await readerOf(driver, simulator, simulator.port, kept);
     expect(await first.read([address])).toMatchObject([{ value: -2.25e-300 }]);
     await first.session.close();
     await simulator.close();
     const again = await simulatorOf({ bulk: 1, namespaces: [OTHER_NAMESPACE, PLANT_NAMESPACE], port: simulator.port });
     expect(again.plantIndex).not.toBe(simulator.plantIndex);
-    const second = await readerOf(driver, again, again.port, device);
+    const second = await readerOf(driver, again, again.port, kept);
     open.unshift(() => second.session.close());
     expect(await second.read([address])).toMatchObject([{ value: -2.25e-300 }]);
-    expect(second.session.warnings?.()).toContainEqual(expect.stringContaining("renumbered its namespaces"));
+    await expect.poll(() => second.session.warnings?.(), WITHIN).toContainEqual(expect.stringContaining("renumbered its namespaces"));
   });
 
   it("ends in time with the service in the middle of a read that nobody answers", async () => {
