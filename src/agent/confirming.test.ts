@@ -12,13 +12,13 @@ const points: readonly Point[] = [0, 1, 2].map((index) => ({ index, address: ind
 const NOTHING: Confirmation["doubtful"] = [];
 
 /** A source that is read each second, of a device whose look takes `costMs` and covers all, or `ageMs` is how old the oldest is. */
-function sourceOf({ costMs = 0 }: { readonly costMs?: number } = {}) {
+function sourceOf({ costMs = 0, intervalMs = INTERVAL_MS, isShared = false } = {}) {
   let nowMs = 0;
   const lines: string[] = [];
   const clock = { monotonicMs: () => nowMs, epochMs: () => START_MS + nowMs } as Clock;
   const log = { ...silentLog, warn: (_: object, words: string) => void lines.push(words) };
   const variables = points.map(({ index }) => ({ name: `v${index}` })) as never;
-  const confirming = new Confirming(INTERVAL_MS, variables, clock, log);
+  const confirming = new Confirming(intervalMs, variables, clock, log);
   const looks: { readonly atMs: number; readonly withinMs: number }[] = [];
   const device = { doubtful: NOTHING, costMs, ageMs: undefined as number | undefined, programs: 0, moved: [] as readonly Point[] };
   const session = {
@@ -34,8 +34,8 @@ function sourceOf({ costMs = 0 }: { readonly costMs?: number } = {}) {
     const readings: (Reading | undefined)[] = points.map(() => ({ quality: "good", value: 1 }));
     confirming.lookedUp(device.programs, device.moved, true, readings);
     device.moved = [];
-    await confirming.run(session, points, readings, ctx);
-    nowMs = Math.max(nowMs, beganMs + INTERVAL_MS);
+    await confirming.run(session, points, readings, ctx, isShared);
+    nowMs = Math.max(nowMs, beganMs + intervalMs);
     return readings as readonly Reading[];
   };
   return { confirming, looks, device, readout, lines, now: () => nowMs };
@@ -50,6 +50,17 @@ describe("a look behind the values", () => {
     expect(looks).toHaveLength(10);
     expect(looks.every(({ withinMs }) => withinMs <= 200)).toBe(true);
     expect(confirming.warnings).toEqual([]);
+  });
+
+  it("of a source that is read seldom holds the connection of others no longer than a fifth of a second", async () => {
+    for (const [isShared, withinMs] of [
+      [false, 12_000],
+      [true, 200],
+    ] as const) {
+      const { looks, readout } = sourceOf({ costMs: 40, intervalMs: 60_000, isShared });
+      await readout();
+      expect(looks.map((look) => look.withinMs)).toEqual([withinMs]);
+    }
   });
 
   it("takes a fifth of the time where one takes longer, and status says how old the last is", async () => {

@@ -9,6 +9,8 @@ import type { Reading } from "../model/value.ts";
 
 /** A look at the device's program takes one part in so many of the time: of each interval, and where it takes longer, of all time. */
 const COST_SHARE = 5;
+/** Other sources of the device wait for its connection meanwhile: a fifth of an interval of 1 s. */
+const MAX_SHARED_MS = 200;
 /** Status names a change for so long: whoever comes to the next shift reads it. */
 const TOLD_FOR_MS = 86_400_000;
 const NAMED = 10;
@@ -82,17 +84,24 @@ export class Confirming {
   }
 
   /**
-   * Behind the readings of a readout, before they are published: those that may be another variable's become bad in `readings`. Throws
-   * ReasonError: the connection was lost with it.
+   * Behind the readings of a readout, before they are published: those that may be another variable's become bad in `readings`. `isShared`:
+   * other sources of the device are read. Throws ReasonError: the connection was lost with it.
    */
-  async run(session: AnySession, points: readonly Point[], readings: (Reading | undefined)[], ctx: DriverContext): Promise<void> {
+  async run(
+    session: AnySession,
+    points: readonly Point[],
+    readings: (Reading | undefined)[],
+    ctx: DriverContext,
+    isShared = false,
+  ): Promise<void> {
     const beganMs = this.#clock.monotonicMs();
     this.#grant(beganMs);
     this.#canLook = session.confirm !== undefined;
     let isWhole = false;
     try {
       if (!session.confirm || points.length === 0 || this.#allowanceMs <= 0) return;
-      const { doubtful, ageMs } = await session.confirm(points, this.#allowanceMs, ctx);
+      const withinMs = isShared ? Math.min(MAX_SHARED_MS, this.#allowanceMs) : this.#allowanceMs;
+      const { doubtful, ageMs } = await session.confirm(points, withinMs, ctx);
       this.#hasLooked = ageMs !== undefined;
       isWhole = ageMs !== undefined && ageMs <= this.#clock.monotonicMs() - beganMs;
       if (doubtful.length > 0) this.#doubt(doubtful, this.#unconfirmed > 0 || !isWhole, readings);

@@ -270,7 +270,7 @@ export class Readouts {
     if (readings.length > 0) this.#confirming.lookedUp(programs, this.#preparation.takeMoved(), progress === undefined, readings);
     if (!session?.prepare || failure || read.answered === 0 || ctx.signal.aborted) return read;
     try {
-      await this.#confirming.run(session, ready, readings, ctx);
+      await this.#confirming.run(session, ready, readings, ctx, this.#access.membership.hasHealthyOthers());
       return read;
     } catch (error) {
       const level = toReasonError(error).condition === "internal_error" ? "warn" : "debug";
