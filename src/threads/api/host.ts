@@ -72,7 +72,7 @@ export class EmbeddedApi {
   #onExit(cause: string): void {
     if (!this.#hasSaidWhy) this.#deaths.add(cause, Date.now());
     this.#hasSaidWhy = false;
-    // The next one tries the port anew, and says nothing where it gets it at once.
+    // The next one tries the port again, and says nothing where it gets it at once.
     this.#portTrouble = undefined;
   }
 
