@@ -1,5 +1,5 @@
 import { randomUUID } from "node:crypto";
-import { readFileSync, statSync } from "node:fs";
+import { statSync } from "node:fs";
 import type Database from "better-sqlite3";
 import type { Layout } from "../model/layout.ts";
 import type { Buffer, BufferFill, BufferSink, CommitWork, Ledger, NewBatch, SinkLedger, Start, StoredBatch } from "./buffer.ts";
@@ -9,7 +9,8 @@ import { FileChanges } from "./file-changes.ts";
 import { FileSpace } from "./file-space.ts";
 import type { FileIdentity, FileState } from "./file-state.ts";
 import { LayoutUse } from "./layout-use.ts";
-import { type LossTable, lossTable } from "./losses.ts";
+import { type LossTable, type LossTime, lossTable, nowCorrected } from "./losses.ts";
+import { bootName, type MachineClock, stampNow } from "./machine-clock.ts";
 import { type Mark, writeMark } from "./mark.ts";
 import { keepReserve } from "./reserve.ts";
 import { DamagedFileError } from "./set-aside.ts";
@@ -18,13 +19,9 @@ import { StampBook, stampsFrom } from "./stamps.ts";
 import { Tables } from "./tables.ts";
 import { Tip } from "./tip.ts";
 
-export interface BufferLimits extends BufferBounds {
-  /** Epoch ms; default: the wall clock. */
-  readonly now?: () => number;
+export interface BufferLimits extends BufferBounds, MachineClock {
   /** Never steps; default: the process' own. */
   readonly monotonicMs?: () => number;
-  /** Names this start of the machine; default: the kernel's name of it. */
-  readonly boot?: string;
 }
 
 /** What is kept, and how long; may change while the file is open. */
@@ -71,6 +68,7 @@ export class BufferFile implements Buffer {
   readonly #layoutUse: LayoutUse;
   readonly #age: FileAge;
   readonly #stamps: StampBook;
+  readonly #clock: MachineClock;
   readonly #boot: string;
   readonly #tip: Tip;
   readonly #transaction: Database.Transaction<(change: () => FileState) => FileState>;
@@ -114,6 +112,7 @@ export class BufferFile implements Buffer {
     this.#space = new FileSpace(db, file, this.#tables, limits.maxBytes);
     const boot = limits.boot ?? bootName();
     this.#boot = boot;
+    this.#clock = { ...limits, boot };
     this.#changes = new FileChanges(this.#tables, this.#losses, this.#space, boot);
     this.#layoutUse = new LayoutUse(loaded.nextId);
     this.#tip = new Tip(file);
@@ -338,10 +337,29 @@ export class BufferFile implements Buffer {
 
   #writeMark(to: number, closed: boolean, sinks = this.#sinksThatWait()): void {
     const from = closed ? this.#savedNextId : this.#leastNextId();
-    const next: Mark = { epoch: this.epoch, from, to, closed, sinks, oldest: this.#tables.oldest(1)[0]?.ts ?? this.#now() };
+    const oldest = this.#oldestTime();
+    const next: Mark = {
+      epoch: this.epoch,
+      from,
+      to,
+      closed,
+      sinks,
+      oldest: oldest.ms,
+      ...(oldest.clock !== null && { clock: oldest.clock }),
+    };
     writeMark(this.#file, next);
     this.#mark = next;
     this.#markedAtMs = performance.now();
+  }
+
+  /** No value pending now or later is older. */
+  #oldestTime(): LossTime {
+    const [first] = this.#tables.oldest(1);
+    const span = first && this.#tables.timeSpan([{ from: first.id, to: first.id + 1 }], this.#state.stamps);
+    if (span) return span.from;
+    const now = stampNow(this.#clock);
+    const right = this.#stamps.right();
+    return right ? nowCorrected(now, this.#boot, right.bootTimeMs, right.clockSynced) : now;
   }
 
   /** Ids below `to` may be given from now on. */
@@ -403,15 +421,6 @@ export class BufferFile implements Buffer {
     const { layouts } = this.#state;
     const unused = layouts.size > kept ? this.#layoutUse.unused(layouts, firstId) : [];
     return unused.length > kept ? unused : [];
-  }
-}
-
-function bootName(): string {
-  try {
-    return readFileSync("/proc/sys/kernel/random/boot_id", "utf8").trim();
-  } catch {
-    // Not known to be the same as that of any other process.
-    return randomUUID();
   }
 }
 

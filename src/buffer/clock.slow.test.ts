@@ -1,14 +1,17 @@
+import { readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { clockStateOf } from "../model/clock.ts";
 import type { NewBatch } from "./buffer.ts";
 import type { BufferFile } from "./buffer-file.ts";
 import { encodeReadout } from "./codec.ts";
+import { markFile } from "./mark.ts";
 import { openReader } from "./reader.ts";
 import { A, acknowledge, append, batch, expectExact, layout, layouts, ledgerOf, NOW, open, rowIds } from "./testing/file.ts";
 import { temporaryFolder } from "./testing/folder.ts";
 import { plainReadout } from "./testing/readouts.ts";
 
+const PAGE_BYTES = 4096;
 const MINUTE = 60_000;
 const HOUR = 60 * MINUTE;
 const DAY = 24 * HOUR;
@@ -22,7 +25,7 @@ function machine(wallMs: number) {
   return {
     state,
     now,
-    options: () => ({ now, monotonicMs: () => state.monotonicMs, boot: state.boot }),
+    options: () => ({ now, monotonicMs: () => state.monotonicMs, upMs: () => state.monotonicMs, boot: state.boot }),
     read: (): NewBatch => ({
       ...batch(++seq, 8, 2, now()),
       payload: encodeReadout(layout, { ...plainReadout(10, seq), clockSynced: state.synced }).payload,
@@ -43,7 +46,7 @@ function rig(wallMs: number, more: { maxAgeMs?: number } = {}) {
   const folder = temporaryFolder();
   const file = join(folder.path, "buffer.db");
   const box = machine(wallMs);
-  const reopened = () => open(file, { ...box.options(), ...more });
+  const reopened = () => open(file, { ...box.options(), onAlarm: () => {}, ...more });
   const buffer = reopened();
   buffer.setSinks([A]);
   const seen = () => {
@@ -288,6 +291,99 @@ describe("times of losses", () => {
     expect(lossesIn(file)).toEqual([["refused", NOW, NOW, 8, undefined]]);
     refuse(buffer, 2);
     expect(lossesIn(file)).toEqual([["refused", NOW, NOW, 16, undefined]]);
+    buffer.close();
+  });
+
+  it("that end when a file was missed are flagged until a readout's clock vouches for them, and corrected where it was set", () => {
+    using at = rig(NOW);
+    const { box, buffer, file } = at;
+    box.state.synced = true;
+    append(buffer, box.read());
+    buffer.close();
+    rmSync(file);
+    box.state.monotonicMs += HOUR;
+    const next = at.reopened();
+    expect(lossesIn(file)).toEqual([["lost", NOW, NOW + HOUR, null, "unsynchronised"]]);
+    next.setSinks([A]);
+    next.commit({ run: "r2", layouts, batches: [{ ...box.read(), seq: 1 }], acknowledgements: [] });
+    expect(lossesIn(file)).toEqual([["lost", NOW, NOW + HOUR, null, undefined]]);
+    next.close();
+    rmSync(file);
+    box.state.boot = "boot-2";
+    box.state.setMs -= DAY;
+    box.state.synced = false;
+    const last = at.reopened();
+    last.setSinks([A]);
+    box.state.setMs += DAY;
+    box.state.synced = true;
+    last.commit({ run: "r3", layouts, batches: [{ ...box.read(), seq: 1 }], acknowledgements: [] });
+    expect(lossesIn(file)).toEqual([["lost", NOW + HOUR, NOW + HOUR, null, "corrected"]]);
+    last.close();
+  });
+
+  it("that begin with readouts of a wrong clock are flagged where their file was missed", () => {
+    using at = rig(0);
+    const { box, buffer, file } = at;
+    append(buffer, box.read());
+    buffer.close();
+    rmSync(file);
+    box.state.boot = "boot-2";
+    box.state.setMs = NOW;
+    box.state.synced = true;
+    const next = at.reopened();
+    next.setSinks([A]);
+    next.commit({ run: "r2", layouts, batches: [{ ...box.read(), seq: 1 }], acknowledgements: [] });
+    expect(lossesIn(file)).toEqual([["lost", 0, NOW, null, "unsynchronised"]]);
+    next.close();
+  });
+
+  it("that end when a damaged file was salvaged are flagged until a readout's clock vouches for them", () => {
+    using at = rig(NOW);
+    const { box, buffer, file } = at;
+    box.state.synced = true;
+    append(buffer, ...Array.from({ length: 200 }, () => box.read()));
+    buffer.close();
+    const [whole, mark] = [readFileSync(file), readFileSync(markFile(file))];
+    box.state.monotonicMs += HOUR;
+    const endsNow = Array.from({ length: whole.length / PAGE_BYTES - 1 }, (_, page) => {
+      const damaged = Buffer.from(whole);
+      damaged.fill(0, (page + 1) * PAGE_BYTES, (page + 2) * PAGE_BYTES);
+      writeFileSync(file, damaged);
+      writeFileSync(markFile(file), mark);
+      const next = open(file, { ...box.options(), onAlarm: () => {} });
+      const before = lossesIn(file);
+      next.commit({ run: "r2", layouts, batches: [{ ...box.read(), seq: 1 }], acknowledgements: [] });
+      const after = lossesIn(file);
+      next.close();
+      return before.flatMap(([reason, from, to, values, clock]) =>
+        reason === "damaged" && to === NOW + HOUR
+          ? [{ clock, after: after.find(([, ...same]) => same[0] === from && same[1] === to && same[2] === values)?.at(-1) }]
+          : [],
+      );
+    }).flat();
+    expect(endsNow.length).toBeGreaterThan(0);
+    expect(new Set(endsNow.map(({ clock, after }) => `${clock} ${after}`))).toEqual(new Set(["unsynchronised undefined"]));
+  });
+
+  it("between which a wrong clock stamped others are flagged, although those of both ends were right", () => {
+    using at = rig(NOW);
+    const { box, buffer, file } = at;
+    box.state.synced = true;
+    append(buffer, box.read());
+    box.state.synced = false;
+    box.pass(buffer, 1000);
+    append(buffer, box.read());
+    buffer.commit({ run: "r1", layouts: [], batches: [], acknowledgements: [], stampsUsed: [2] });
+    box.state.synced = true;
+    box.pass(buffer, 1000);
+    append(buffer, box.read());
+    refuse(buffer, 1, 2, 3);
+    expect(lossesIn(file)).toEqual([["refused", NOW, NOW + 2000, 24, "unsynchronised"]]);
+    // What comes to an open loss hides nothing of it.
+    box.pass(buffer, 1000);
+    append(buffer, box.read());
+    refuse(buffer, 4);
+    expect(lossesIn(file)).toEqual([["refused", NOW, NOW + 3000, 32, "unsynchronised"]]);
     buffer.close();
   });
 });

@@ -20,11 +20,40 @@ export const correctedTime = (ms: number, correctionMs: number): LossTime => ({
   clock: correctionMs === 0 ? null : CORRECTED,
 });
 
-/** Values of one sink that were given up. */
-export interface NewLoss extends Pick<Loss, "reason" | "values"> {
-  readonly sink: string;
+/** Between which times the lost values were read. Together both clocks tell that of all of them. */
+export interface LossSpan {
   readonly from: LossTime;
   readonly to: LossTime;
+}
+
+export const instant = (time: LossTime): LossSpan => ({ from: time, to: time });
+
+/** The span of both. Pure. */
+export function joinedSpan(a: LossSpan, b: LossSpan): LossSpan {
+  const [from, laterFrom] = a.from.ms <= b.from.ms ? [a.from, b.from] : [b.from, a.from];
+  const [to, earlierTo] = a.to.ms >= b.to.ms ? [a.to, b.to] : [b.to, a.to];
+  return withHidden({ from, to }, [laterFrom.clock, earlierTo.clock]);
+}
+
+/** The span where values in it have these clocks: one that is worse than both ends' is told by an end, whose time stays. Pure. */
+export function withHidden({ from, to }: LossSpan, clocks: readonly (string | null)[]): LossSpan {
+  const hidden = clocks.filter((clock) => clock !== null && !isSame(clock, from.clock) && !isSame(clock, to.clock));
+  if (hidden.length === 0) return { from, to };
+  const clock = hidden.every((one) => one === CORRECTED) ? CORRECTED : NEVER_CORRECTED;
+  const isBetter = (time: LossTime): boolean => time.clock === null || (time.clock === CORRECTED && clock !== CORRECTED);
+  if (isBetter(to)) return { from, to: { ...to, clock } };
+  return isBetter(from) ? { from: { ...from, clock }, to } : { from, to };
+}
+
+function isSame(one: string, other: string | null): boolean {
+  if (one === other || other === null) return one === other;
+  const [[boot, ms], [otherBoot, otherMs]] = [one.split(" "), other.split(" ")];
+  return boot === otherBoot && isSameClock(Number(ms), Number(otherMs));
+}
+
+/** Values of one sink that were given up. */
+export interface NewLoss extends Pick<Loss, "reason" | "values">, LossSpan {
+  readonly sink: string;
 }
 
 /** The losses of one file; every call belongs into a transaction. */
@@ -62,17 +91,22 @@ const TAKEN_BACK = 2;
 const IS_PUBLISHED = `(is_open = 1 AND n IS NOT 0) OR is_open = ${TAKEN_BACK}`;
 
 export function lossTable(db: Database.Database): LossTable {
+  const openRow = db.prepare<[string, string], Omit<LossRow, "n" | "number">>(
+    "SELECT reason, from_ts, to_ts, from_clock, to_clock FROM gap WHERE sink = ? AND reason = ? AND is_open = 1",
+  );
   // A closed row keeps its number, so that none is used again.
-  const add = db.prepare<[string, string, number, number, number | null, string | null, string | null]>(
+  const save = db.prepare<[string, string, number, number, number | null, string | null, string | null]>(
     `INSERT INTO gap (sink, reason, number, from_ts, to_ts, n, is_open, from_clock, to_clock) VALUES (?, ?, 1, ?, ?, ?, 1, ?, ?) ON CONFLICT (sink, reason) DO UPDATE SET
        number = CASE is_open WHEN 1 THEN number ELSE number + 1 END,
-       from_ts = CASE is_open WHEN 1 THEN min(from_ts, excluded.from_ts) ELSE excluded.from_ts END,
-       to_ts = CASE is_open WHEN 1 THEN max(to_ts, excluded.to_ts) ELSE excluded.to_ts END,
+       from_ts = excluded.from_ts, to_ts = excluded.to_ts, from_clock = excluded.from_clock, to_clock = excluded.to_clock,
        n = CASE is_open WHEN 1 THEN n + excluded.n ELSE excluded.n END,
-       from_clock = CASE WHEN is_open = 1 AND from_ts <= excluded.from_ts THEN from_clock ELSE excluded.from_clock END,
-       to_clock = CASE WHEN is_open = 1 AND to_ts >= excluded.to_ts THEN to_clock ELSE excluded.to_clock END,
        is_open = 1`,
   );
+  const add = ({ sink, reason, values, ...loss }: NewLoss): void => {
+    const before = openRow.get(sink, reason);
+    const { from, to } = before ? joinedSpan(spanIn(before), loss) : loss;
+    save.run(sink, reason, from.ms, to.ms, values, from.clock, to.clock);
+  };
   const find = db.prepare<[string, string, number], { n: number | null; is_open: number }>(
     "SELECT n, is_open FROM gap WHERE sink = ? AND reason = ? AND number = ? AND is_open > 0",
   );
@@ -94,7 +128,7 @@ export function lossTable(db: Database.Database): LossTable {
   const forget = db.prepare<[string]>("UPDATE gap SET is_open = 0 WHERE sink = ?");
   const sinks = db.prepare<[], string>(`SELECT DISTINCT sink FROM gap WHERE ${IS_PUBLISHED}`).pluck();
   return {
-    add: ({ sink, reason, from, to, values }) => void add.run(sink, reason, from.ms, to.ms, values, from.clock, to.clock),
+    add,
     reduce: (sink, reason, values) => void reduce.run(values, sink, reason),
     acknowledge({ sink, reason, number, values }) {
       const row = find.get(sink, reason, number);
@@ -104,18 +138,17 @@ export function lossTable(db: Database.Database): LossTable {
       else goOn.run(values, sink, reason);
     },
     takeBackNewer(isWhole, falseSinceMs) {
-      if (!isWhole)
-        for (const { sink, from_ts, to_ts, from_clock, to_clock } of newer.all())
-          add.run(sink, "lost", from_ts, to_ts, null, from_clock, to_clock);
+      if (!isWhole) for (const row of newer.all()) add({ sink: row.sink, reason: "lost", values: null, ...spanIn(row) });
       takeBack.run(isWhole ? (falseSinceMs ?? null) : null);
     },
     hasWrong: () => anyWrong.get() === 1,
     correct(boot, bootTimeMs, isSynchronised) {
       for (const row of wrong.all()) {
-        const [from, to] = [timeIn(row.from_ts, row.from_clock), timeIn(row.to_ts, row.to_clock)].map((time) =>
-          nowCorrected(time, boot, bootTimeMs, isSynchronised),
-        );
-        if (from && to) setTimes.run(Math.min(from.ms, to.ms), Math.max(from.ms, to.ms), from.clock, to.clock, row.sink, row.reason);
+        const { from, to } = spanIn(row);
+        const [start, end] = [from, to].map((time) => instant(nowCorrected(time, boot, bootTimeMs, isSynchronised)));
+        if (!start || !end) continue;
+        const now = joinedSpan(start, end);
+        setTimes.run(now.from.ms, now.to.ms, now.from.clock, now.to.clock, row.sink, row.reason);
       }
     },
     forget: (sink) => void forget.run(sink),
@@ -136,7 +169,10 @@ export function lossReader(db: Database.Database): (sink: string) => readonly Lo
     });
 }
 
-const timeIn = (ms: number, clock: string | null): LossTime => ({ ms, clock });
+const spanIn = ({ from_ts, to_ts, from_clock, to_clock }: Omit<LossRow, "n" | "number">): LossSpan => ({
+  from: { ms: from_ts, clock: from_clock },
+  to: { ms: to_ts, clock: to_clock },
+});
 
 function lossClock(...clocks: readonly (string | null)[]): Loss["clock"] {
   const wrong = clocks.filter((clock) => clock !== null);
@@ -145,7 +181,7 @@ function lossClock(...clocks: readonly (string | null)[]): Loss["clock"] {
 }
 
 /** The time once it is known that a clock with this time of the machine's start is right. */
-function nowCorrected(time: LossTime, boot: string, bootTimeMs: number, isSynchronised: boolean): LossTime {
+export function nowCorrected(time: LossTime, boot: string, bootTimeMs: number, isSynchronised: boolean): LossTime {
   const [of, at] = time.clock?.split(" ") ?? [];
   if (of !== boot || at === undefined) return time;
   const isSame = isSameClock(Number(at), bootTimeMs);

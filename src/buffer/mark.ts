@@ -1,5 +1,6 @@
 import { closeSync, fsyncSync, openSync, readFileSync, renameSync, writeSync } from "node:fs";
 import { dirname } from "node:path";
+import type { LossTime } from "./losses.ts";
 
 /** How far the buffer's file had come: kept outside it, so that a file that was emptied, replaced or rolled back is known as such. */
 export interface Mark {
@@ -14,7 +15,11 @@ export interface Mark {
   readonly sinks: readonly string[];
   /** Epoch ms: no value pending then or later is older. */
   readonly oldest: number;
+  /** The clock of `oldest`, as a loss has it; absent: it was right. */
+  readonly clock?: string | undefined;
 }
+
+export const oldestOf = ({ oldest, clock }: Mark): LossTime => ({ ms: oldest, clock: clock ?? null });
 
 export const markFile = (file: string): string => `${file}.mark`;
 
@@ -31,7 +36,7 @@ export function readMark(file: string): Mark | undefined {
 /** By hand: a schema library in the store's thread would take more memory than all that the store holds. */
 function isMark(value: unknown): value is Mark {
   if (typeof value !== "object" || value === null) return false;
-  const { epoch, from, to, closed, sinks, oldest, ...others } = value as { readonly [K in keyof Mark]?: unknown };
+  const { epoch, from, to, closed, sinks, oldest, clock, ...others } = value as { readonly [K in keyof Mark]?: unknown };
   const isId = (id: unknown): boolean => Number.isSafeInteger(id) && Number(id) > 0;
   return (
     Object.keys(others).length === 0 &&
@@ -41,7 +46,8 @@ function isMark(value: unknown): value is Mark {
     typeof closed === "boolean" &&
     Array.isArray(sinks) &&
     sinks.every((sink) => typeof sink === "string") &&
-    typeof oldest === "number"
+    typeof oldest === "number" &&
+    (clock === undefined || typeof clock === "string")
   );
 }
 

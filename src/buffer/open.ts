@@ -8,8 +8,9 @@ import type { Ledger } from "./buffer.ts";
 import { BufferFile, type BufferLimits } from "./buffer-file.ts";
 import { type FileIdentity, type FileState, load, openDatabase, prepareFile, versionOf } from "./file-state.ts";
 import { lockBuffer } from "./lock.ts";
-import { lossTable } from "./losses.ts";
-import { type Mark, markFile, readMark } from "./mark.ts";
+import { instant, joinedSpan, type LossTime, lossTable } from "./losses.ts";
+import { stampNow } from "./machine-clock.ts";
+import { type Mark, markFile, oldestOf, readMark } from "./mark.ts";
 import { asideFiles } from "./recover.ts";
 import { useReserve } from "./reserve.ts";
 import { salvage, useSalvaged } from "./salvage.ts";
@@ -82,13 +83,13 @@ function openOrReplace(file: string, options: BufferOptions, release: () => void
 
 /** What can be read of it goes on in a new file; where nothing can, an empty one begins. */
 function replace(file: string, options: BufferOptions, damage: string, release: () => void): BufferFile {
-  const nowMs = (options.now ?? Date.now)();
-  const salvaged = salvage(file, nowMs, (part) =>
+  const now = stampNow(options);
+  const salvaged = salvage(file, now, (part) =>
     options.onAlarm(
       `the buffer ${file} is damaged (${damage}): ${Math.floor(100 * part)} % of what is pending in it has been taken over; values that are read wait in memory meanwhile`,
     ),
   );
-  const target = setAside(file, nowMs, options.maxBytes, salvaged !== undefined);
+  const target = setAside(file, now.ms, options.maxBytes, salvaged !== undefined);
   useSalvaged(file);
   const kept = target === undefined ? "it is gone" : `it is kept as ${target}`;
   if (!salvaged) {
@@ -126,7 +127,7 @@ function openFile(file: string, options: BufferOptions, why: string | typeof NEW
     const loaded = load(db);
     const mark = readMark(file);
     const loss = why ?? lossSince(loaded, mark, readTip(file), file);
-    const current = loss === undefined ? goOn(loaded, mark) : begin(db, loaded, mark, loss, (options.now ?? Date.now)());
+    const current = loss === undefined ? goOn(loaded, mark) : begin(db, loaded, mark, loss, stampNow(options));
     const buffer = new BufferFile(db, file, current, options, release);
     if (typeof loss === "string") options.onAlarm(loss);
     return buffer;
@@ -166,11 +167,11 @@ function begin(
   loaded: FileState & FileIdentity,
   mark: Mark | undefined,
   why: string | typeof NEWER,
-  nowMs: number,
+  now: LossTime,
 ): FileState & FileIdentity {
   const epoch = randomUUID();
-  const since = mark?.oldest ?? nowMs;
-  const lost: Ledger["lost"] = why === NEWER ? null : { since, why };
+  const since = mark ? oldestOf(mark) : now;
+  const lost: Ledger["lost"] = why === NEWER ? null : { since: since.ms, why };
   const reason = why === NEWER ? "newer_version" : "lost";
   const losses = lossTable(db);
   db.transaction(() => {
@@ -180,8 +181,7 @@ function begin(
       lost?.why ?? null,
     );
     new AccountCopy(db).save();
-    for (const sink of mark?.sinks ?? [])
-      losses.add({ sink, reason, values: null, from: { ms: since, clock: null }, to: { ms: Math.max(since, nowMs), clock: null } });
+    for (const sink of mark?.sinks ?? []) losses.add({ sink, reason, values: null, ...joinedSpan(instant(since), instant(now)) });
   }).immediate();
   const { epoch: _, ...state } = goOn(loaded, mark && { ...mark, closed: false });
   return { ...state, epoch, lost };

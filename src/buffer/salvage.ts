@@ -5,7 +5,7 @@ import { pendingOf } from "./buffer.ts";
 import { fileBytes, load } from "./file-state.ts";
 import { layoutRows, packedLayout } from "./layout-rows.ts";
 import { scanLeaves } from "./leaf-scan.ts";
-import { type LossTime, lossTable, type NewLoss } from "./losses.ts";
+import { instant, joinedSpan, type LossSpan, type LossTime, lossTable } from "./losses.ts";
 import { readMark } from "./mark.ts";
 import { type IdRange, union } from "./position.ts";
 import { hasRoom } from "./reserve.ts";
@@ -45,13 +45,13 @@ const wholeFile = (file: string): string => `${file}.whole`;
  * disk has no room for another one. Throws where the disk does not take it at this moment. Takes about 15 s of CPU for a GiB; `onProgress` gets
  * the part that is done, at most every ten seconds.
  */
-export function salvage(file: string, nowMs: number, onProgress: (part: number) => void = () => {}): Salvaged | undefined {
+export function salvage(file: string, now: LossTime, onProgress: (part: number) => void = () => {}): Salvaged | undefined {
   rmSync(partFile(file), { force: true });
   const from = openWhole(file);
-  if (from) return salvageFrom(from, file, nowMs, onProgress);
+  if (from) return salvageFrom(from, file, now, onProgress);
   return withNotedSchema(file, () => {
     const noted = openWhole(file);
-    return noted && salvageFrom(noted, file, nowMs, onProgress);
+    return noted && salvageFrom(noted, file, now, onProgress);
   });
 }
 
@@ -63,7 +63,7 @@ export function openWhole(file: string): Database.Database | undefined {
   return undefined;
 }
 
-function salvageFrom(from: Database.Database, file: string, nowMs: number, onProgress: (part: number) => void): Salvaged | undefined {
+function salvageFrom(from: Database.Database, file: string, now: LossTime, onProgress: (part: number) => void): Salvaged | undefined {
   const db = new Database(partFile(file));
   try {
     db.pragma("auto_vacuum = INCREMENTAL");
@@ -71,7 +71,7 @@ function salvageFrom(from: Database.Database, file: string, nowMs: number, onPro
     db.pragma("journal_mode = OFF");
     db.pragma("synchronous = OFF");
     db.exec(SCHEMA);
-    const salvaged = db.transaction(() => fill(db, from, { epoch: readMark(file)?.epoch, nowMs, onProgress })).immediate();
+    const salvaged = db.transaction(() => fill(db, from, { epoch: readMark(file)?.epoch, now, onProgress })).immediate();
     db.close();
     syncFile(partFile(file));
     renameSync(partFile(file), wholeFile(file));
@@ -123,11 +123,11 @@ function openDamaged(damaged: string): Database.Database | undefined {
 interface FillOptions {
   /** That the file should have; undefined: not known. */
   readonly epoch: string | undefined;
-  readonly nowMs: number;
+  readonly now: LossTime;
   readonly onProgress: (part: number) => void;
 }
 
-function fill(db: Database.Database, from: Database.Database, { epoch, nowMs, onProgress }: FillOptions): Salvaged {
+function fill(db: Database.Database, from: Database.Database, { epoch, now, onProgress }: FillOptions): Salvaged {
   const kept = keptRows(from);
   const copied = (table: (typeof NEEDED | typeof COPIED)[number]): boolean => {
     const rows = kept?.[table];
@@ -154,7 +154,7 @@ function fill(db: Database.Database, from: Database.Database, { epoch, nowMs, on
   if (unread.length > 0) for (const row of scanLeaves(from.name)) if (row && isUnread(row.id)) take(row);
   const holes = holesIn(db, unread);
   let lost = 0;
-  for (const sink of sinks.values()) lost += settle(db, sink, holes, { nextId, nowMs, stamps: loaded.stamps });
+  for (const sink of sinks.values()) lost += settle(db, sink, holes, { nextId, now, stamps: loaded.stamps });
   new AccountCopy(db).save();
   return { lost };
 }
@@ -263,7 +263,7 @@ function holesIn(db: Database.Database, ranges: readonly IdRange[]): readonly Id
 
 interface SettleOptions {
   readonly nextId: number;
-  readonly nowMs: number;
+  readonly now: LossTime;
   readonly stamps: readonly StampRange[];
 }
 
@@ -283,15 +283,14 @@ function settle(db: Database.Database, sink: SinkState, holes: readonly IdRange[
 }
 
 /** Between which times what is gone was read: those of the rows next to it. */
-function timesAround(db: Database.Database, holes: readonly IdRange[], { nowMs, stamps }: SettleOptions): Pick<NewLoss, "from" | "to"> {
+function timesAround(db: Database.Database, holes: readonly IdRange[], { now, stamps }: SettleOptions): LossSpan {
   const [first, last] = [holes[0]?.from ?? 0, holes.at(-1)?.to ?? Number.MAX_SAFE_INTEGER];
   const before = db.prepare<[number], number | null>("SELECT max(id) FROM batch WHERE id < ?").pluck().get(first);
   const after = db.prepare<[number], number | null>("SELECT min(id) FROM batch WHERE id >= ?").pluck().get(last);
   const timeAt = (id: number | null | undefined): LossTime | undefined =>
     id == null ? undefined : new Tables(db).timeSpan([{ from: id, to: id + 1 }], stamps)?.from;
-  const to = timeAt(after) ?? { ms: nowMs, clock: null };
-  const from = timeAt(before) ?? to;
-  return { from: from.ms <= to.ms ? from : to, to };
+  const to = timeAt(after) ?? now;
+  return joinedSpan(instant(timeAt(before) ?? to), instant(to));
 }
 
 function tried<T>(work: () => T): T | undefined {

@@ -6,7 +6,7 @@ import { wasClockSynced } from "./codec.ts";
 import type { SavedAge } from "./file-age.ts";
 import type { FileState } from "./file-state.ts";
 import { layoutRows, packedLayout } from "./layout-rows.ts";
-import { clockOf, correctedTime, type LossTime, NEVER_CORRECTED } from "./losses.ts";
+import { clockOf, correctedTime, joinedSpan, type LossSpan, type LossTime, NEVER_CORRECTED, withHidden } from "./losses.ts";
 import { type IdRange, without } from "./position.ts";
 import { checksumOf } from "./schema.ts";
 import { type SinkState, valuesFor } from "./sink-state.ts";
@@ -118,14 +118,15 @@ export class Tables {
     return values;
   }
 
-  /** When the first and the last readout in the ranges were read, by these stamps; undefined: no batch is there. */
-  timeSpan(ranges: readonly IdRange[], stamps: readonly StampRange[]): { readonly from: LossTime; readonly to: LossTime } | undefined {
-    let found: { from: LossTime; to: LossTime } | undefined;
+  /** When the first and the last readout in the ranges were read, by these stamps; undefined: no batch is there. Its clock is that of all. */
+  timeSpan(ranges: readonly IdRange[], stamps: readonly StampRange[]): LossSpan | undefined {
+    let found: LossSpan | undefined;
     for (const { stamp, ...range } of withStamps(ranges, stamps)) {
       const [first, last] = [this.#sql.first.get(range.from, range.to), this.#sql.last.get(range.from, range.to)];
       if (!first || first.ts === null || !last || last.ts === null) continue;
-      const [from, to] = [lossTime(first.ts, first.head, stamp), lossTime(last.ts, last.head, stamp)];
-      found = { from: found && found.from.ms <= from.ms ? found.from : from, to: found && found.to.ms >= to.ms ? found.to : to };
+      const ends = { from: lossTime(first.ts, first.head, stamp), to: lossTime(last.ts, last.head, stamp) };
+      const span = !stamp && this.#sql.anyUnsynchronised.get(range.from, range.to) === 1 ? withHidden(ends, [NEVER_CORRECTED]) : ends;
+      found = found ? joinedSpan(found, span) : span;
     }
     return found;
   }
@@ -197,6 +198,12 @@ function statementsOf(db: Database.Database) {
     db.prepare<[number, number], { ts: number | null; head: Uint8Array | null }>(
       `SELECT ${end}(ts) AS ts, substr(payload, 1, 2) AS head FROM batch WHERE id >= ? AND id < ?`,
     );
+  // CLOCK_SYNCED is the lowest bit of the flags, the payload's second byte; what has none is no readout.
+  const anyUnsynchronised = db
+    .prepare<[number, number], number>(
+      `SELECT EXISTS (SELECT 1 FROM batch WHERE id >= ? AND id < ? AND substr(hex(substr(payload, 2, 1)), 2) IN ('0', '2', '4', '6', '8', 'A', 'C', 'E'))`,
+    )
+    .pluck();
   const first = spanEnd("min");
   const last = spanEnd("max");
   const firstIn = db.prepare<[number, number], number | null>("SELECT min(id) FROM batch WHERE id >= ? AND id < ?").pluck();
@@ -232,6 +239,7 @@ function statementsOf(db: Database.Database) {
     sumRange,
     first,
     last,
+    anyUnsynchronised,
     firstIn,
     nth,
     deleteRange,
