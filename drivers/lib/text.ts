@@ -1,7 +1,9 @@
 import { FaultError } from "../../src/model/fault.ts";
+import { withoutCredentials } from "../../src/model/plain-text.ts";
 
-/** What may be long or unprintable, short and quoted, for an error message. */
-export function quote(text: string, maxLength = 60): string {
+/** What may be long or unprintable, short and quoted, without user and password of a URL, for an error message. */
+export function quote(given: string, maxLength = 60): string {
+  const text = withoutCredentials(given);
   return JSON.stringify(text.length > maxLength ? `${text.slice(0, maxLength)}…` : text);
 }
 

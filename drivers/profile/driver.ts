@@ -6,6 +6,7 @@ import type { BoundType } from "../../src/model/profile-details.ts";
 import { type AnyDriver, type DriverContext, defineDriver, type Limits } from "../driver.ts";
 import { resolveHost } from "../lib/resolve.ts";
 import { openTcp } from "../lib/tcp.ts";
+import { quote } from "../lib/text.ts";
 import { type ProfileAddress, parseAddress } from "./address.ts";
 import { type Compiled, compile, type DetailFields, parameterProblems } from "./compiled.ts";
 import { expectPeer } from "./listener.ts";
@@ -56,7 +57,7 @@ export function profileDriver<D extends { readonly host: string; readonly port: 
       return problems.length === 0 ? undefined : { condition: "configuration_invalid", detail: problems.join("; ") };
     },
     parseAddress(text, wanted, { profile }) {
-      if (!profile) throw new FaultError("address_invalid", `${JSON.stringify(text)} has no meaning yet: ${unboundWords(type)}`);
+      if (!profile) throw new FaultError("address_invalid", `${quote(text)} has no meaning yet: ${unboundWords(type)}`);
       return parseAddress(text, wanted, profile);
     },
     describe: describeRequest,

@@ -1,3 +1,4 @@
+import { withoutUserInformation } from "../model/endpoint-url.ts";
 import { withoutCredentials } from "../model/plain-text.ts";
 import { isSecretName } from "./loggable.ts";
 
@@ -11,6 +12,9 @@ const AUTHORIZATION = /\b((?:bearer|basic)\s+)[A-Za-z0-9._~+/=-]{16,}/gi;
 const JSON_FIELD = /("([^"\\]{1,100})"\s*:\s*)("(?:[^"\\]|\\.)*"|[^\s,}\]{["]+)/g;
 /** `name: value` and `name=value` of YAML and of settings. */
 const PLAIN_FIELD = /^([ \t]*(?:- +)?([A-Za-z][\w.-]{0,99})\s*[:=][ \t]+)(?!\s*[|>{[]?\s*$)(.+)$/gm;
+
+/** Fields of settings and details that hold a host, a URL, or a host with its port: one without a scheme may hold a user, too. */
+const ADDRESS_NAMES: ReadonlySet<string> = new Set(["host", "endpoint_url", "url", "proxy", "listen"]);
 
 /** The forms in which a secret may stand in a text. */
 const formsOf = (secret: string): readonly string[] => [
@@ -26,7 +30,10 @@ const formsOf = (secret: string): readonly string[] => [
  * the values of `secrets` in each form that they may have. Pure.
  */
 export function redact(text: string, secrets: Iterable<string>): string {
-  const field = (all: string, begin: string, name: string): string => (isSecretName(name) ? `${begin}"${REDACTED}"` : all);
+  const field = (all: string, begin: string, name: string, value: string): string => {
+    if (isSecretName(name)) return `${begin}"${REDACTED}"`;
+    return ADDRESS_NAMES.has(name) ? `${begin}${withoutUser(value)}` : all;
+  };
   let safe = withoutCredentials(text)
     .replace(PRIVATE_KEY, REDACTED)
     .replace(JSON_FIELD, field)
@@ -38,6 +45,10 @@ export function redact(text: string, secrets: Iterable<string>): string {
 
 /** Whether any of the secrets is still in the text. Pure. */
 export const holdsSecret = (text: string, secrets: Iterable<string>): boolean => searchedForms(secrets).some((form) => text.includes(form));
+
+/** The value of a field as it is written, with its quotes. */
+const withoutUser = (value: string): string =>
+  value.replace(/^(["']?)(.*)$/s, (_, quoteMark: string, text: string) => quoteMark + withoutUserInformation(text));
 
 /** The longer ones first, because they may hold others. */
 const searchedForms = (secrets: Iterable<string>): readonly string[] =>

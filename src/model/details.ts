@@ -107,7 +107,7 @@ const POLICY_FITS_MODE = {
   error: "a security_mode other than None requires an endpoint_security_policy other than None",
 };
 
-const USER_IN_URL = "a URL holds no user and no password: give them as user_identity";
+const USER_IN_URL = "a URL holds no user and no password: give them as user_identity, and write an @ of the path as %40";
 const SECURITY_SETTINGS = "Security of the connection to the OPC UA server";
 const USER_IDENTITY = "Who the collector logs in as";
 const PROTOCOL_DETAILS = "What the gateway is asked for";

@@ -13,14 +13,15 @@ export interface EndpointParts {
 
 const URL_FORM = /^opc\.tcp:\/\/(?:\[([^\]/]+)\]|([^:/?#\s[\]]+))(?::(\d{1,5}))?([/?#].*)?$/is;
 
-/** What stands before an `@` in the authority of a URL; a password that holds a slash is part of it. */
-const USER_INFORMATION = /^([a-z][a-z0-9+.-]*:\/\/|(?![a-z][a-z0-9+.-]*:\/\/))(?:[^/?#@]*@|[^/?#@:[]*:(?!\d{1,5}(?:[/?#]|$)).*@)/is;
+const SCHEME = /^[a-z][a-z0-9+.-]*:\/\//i;
 
-/** A URL or host without user and password. Pure. */
+/**
+ * A URL or host without user and password. Everything before the last `@` counts as user information: a password may hold `/`, `@`, digits
+ * and colons as they are, so a path writes its own `@` as `%40` (RFC 3986, 2.2 and 3.2.1). Pure.
+ */
 export function withoutUserInformation(text: string): string {
-  let bare = text;
-  while (USER_INFORMATION.test(bare)) bare = bare.replace(USER_INFORMATION, "$1");
-  return bare;
+  const at = text.lastIndexOf("@");
+  return at === -1 ? text : `${SCHEME.exec(text.slice(0, at + 1))?.[0] ?? ""}${text.slice(at + 1)}`;
 }
 
 /** Fields of the details that name a host or a URL. */

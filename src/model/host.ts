@@ -1,4 +1,5 @@
 import * as z from "zod";
+import { withoutUserInformation } from "./endpoint-url.ts";
 
 /**
  * What is wrong with the host of a device or broker where it is configured, and what was meant; undefined: nothing. A port has a field of its
@@ -9,10 +10,10 @@ export function hostProblem(text: string): string | undefined {
   if (isIpv6(text)) return undefined;
   const bare = text.replaceAll(/[\s\p{Cc}]+/gu, "");
   const hasBlanks = bare !== text;
-  const [, scheme = "", rest = ""] = /^([a-z][a-z0-9+.-]*:\/\/)?(.*)$/is.exec(bare) ?? [];
-  // What stands before an @ is a user, and maybe a password: neither is given back.
-  const [authority = ""] = rest.split(/[/?#]/);
-  const place = authority.slice(authority.lastIndexOf("@") + 1);
+  // User and password never come back in an answer.
+  const named = withoutUserInformation(bare);
+  const [, scheme = "", rest = ""] = /^([a-z][a-z0-9+.-]*:\/\/)?(.*)$/is.exec(named) ?? [];
+  const [place = ""] = rest.split(/[/?#]/);
   const [, bracketed, plain, port] = /^(?:\[([^\]]*)\]|([^:]*))(?::(\d*))?$/.exec(place) ?? [];
   const host = isIpv6(place) ? place : (bracketed ?? plain);
   const found = [
@@ -20,7 +21,7 @@ export function hostProblem(text: string): string | undefined {
     ...(scheme === "" ? [] : [`a scheme (${scheme})`]),
     ...(port === undefined ? [] : ["a port"]),
     ...(bracketed === undefined ? [] : ["brackets"]),
-    ...(rest === place ? [] : ["more than a host"]),
+    ...(rest === place && named === bare ? [] : ["more than a host"]),
   ];
   if (host === place && found.length === 0) return numberProblem(host);
   if (host === undefined || host === "") return EXPECTED;

@@ -87,8 +87,9 @@ test("a URL is told without user and password, also inside a sentence", () => {
     ["http://u:can/ary@host", "http://[redacted]@host"],
     ["http://u:can?a#ry@host", "http://[redacted]@host"],
     ["http://:canary@host", "http://[redacted]@host"],
-    ["http://host:8080/mail@x", "http://host:8080/mail@x"],
-    ["http://host/a@b?c@d", "http://host/a@b?c@d"],
+    ["http://u:1234/canary@host", "http://[redacted]@host"],
+    ["http://u:8080/canary@host/path and a@b", "http://[redacted]@host/path and a@b"],
+    ["http://host/a%40b?c=d", "http://host/a%40b?c=d"],
     ["a@b", "a@b"],
   ] as const)
     expect(withoutCredentials(given)).toBe(told);

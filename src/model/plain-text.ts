@@ -59,16 +59,11 @@ const unitAt = (hex: string): string => String.fromCharCode(Number.parseInt(hex,
 const HIDDEN = "[redacted]";
 
 /**
- * The text with user and password taken out of the URLs in it, wherever they are in a sentence. A password that holds an `@` or a `/` goes
- * as a whole. Pure.
+ * The text with user and password taken out of the URLs in it, wherever they are in a sentence: up to the last `@` of a URL, since a
+ * password may hold `@` and `/`. Pure.
  */
 export const withoutCredentials = (text: string): string =>
-  !text.includes("@")
-    ? text
-    : text.replace(
-        /\b([a-z][a-z0-9+.-]{0,30}:\/\/)(?:[^\s/?#"'<>]{0,500}|[^\s/?#@:"'<>]{1,200}:(?!\d{1,5}(?:[/?#\s]|$))[^\s"'<>]{0,500})@/gi,
-        `$1${HIDDEN}@`,
-      );
+  text.includes("@") ? text.replace(/\b([a-z][a-z0-9+.-]{0,30}:\/\/)[^\s"'<>]{0,700}@/gi, `$1${HIDDEN}@`) : text;
 
 /** As withoutCredentials, of a value as it is written to JSON (`replace` of toJson). Pure. */
 export const jsonWithoutCredentials = (value: unknown): unknown => (typeof value === "string" ? withoutCredentials(value) : value);

@@ -3,7 +3,7 @@ import { type Logger as Pino, pino, stdTimeFunctions } from "pino";
 import { formatLogLine, type LogLevel, type LogRecord } from "../lib/log-text.ts";
 import { toLoggable } from "../lib/loggable.ts";
 import type { Log } from "../model/context.ts";
-import { escapeInLines } from "../model/plain-text.ts";
+import { escapeInLines, withoutCredentials } from "../model/plain-text.ts";
 import type { Journal } from "./journal.ts";
 
 /** Where the log goes; a process's stdout or stderr is one. */
@@ -125,7 +125,7 @@ class WrappedLogger implements Logger {
     const safe = toLoggable(fields instanceof Error ? { err: fields } : fields, this.#shared.level === "debug");
     // These three are the record's own; a field of the same name must not appear next to them.
     for (const own of ["level", "time", "msg"]) if (own in safe) safe[`${own}_`] = takeOut(safe, own);
-    this.#target[level](safe, String(message));
+    this.#target[level](safe, withoutCredentials(String(message)));
   }
 }
 

@@ -49,6 +49,7 @@ const HOSTS = [
 const URLS = [
   ["user and password in endpoint_url", `opc.tcp://reader:${CANARY}@10.0.0.7:4840/plant`],
   ["a password with a slash in endpoint_url", `opc.tcp://reader:a/b${CANARY}@10.0.0.7:4840/plant`],
+  ["a password of digits and a slash in endpoint_url", `opc.tcp://reader:1234/${CANARY}@10.0.0.7:4840`],
   ["a user in endpoint_url", `opc.tcp://${CANARY}@10.0.0.7`],
 ] as const;
 const BARE = /^opc\.tcp:\/\/10\.0\.0\.7/;
@@ -120,10 +121,9 @@ test("a stored endpoint_url that would be refused today holds up no change of ot
   expect(mergeDetails(stored, { port: 4841 }).details).toEqual(opcua({ port: 4841, endpoint_url: "http://10.0.0.7" }));
 });
 
-test("an @ in the path of a URL is no user", () => {
-  for (const endpoint_url of ["opc.tcp://10.0.0.7:4840/a@b", "opc.tcp://10.0.0.7/a:b@c", "opc.tcp://[fe80::1]:4840/x@y"]) {
-    const details = opcua({ endpoint_url });
-    expect(dataSourceCreateSchema.safeParse({ name: "p", collector: COLLECTOR, machine: MACHINE, details }).success).toBe(true);
-    expect(dataSourceSchema.parse(source({ endpoint_url })).details).toMatchObject({ endpoint_url });
-  }
+test("an @ in the path of a URL is written as %40", () => {
+  const endpoint_url = "opc.tcp://10.0.0.7:4840/a%40b";
+  expect(created(opcua({ endpoint_url }))).toEqual([]);
+  expect(dataSourceSchema.parse(source({ endpoint_url })).details).toMatchObject({ endpoint_url });
+  expect(JSON.stringify(created(opcua({ endpoint_url: "opc.tcp://10.0.0.7:4840/a@b" })))).toContain("write an @ of the path as %40");
 });

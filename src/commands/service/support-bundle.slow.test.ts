@@ -18,6 +18,7 @@ const CANARIES = {
   inSettings: "canary-in-settings-4",
   inUrl: "canary-in-url-5",
   inLog: "canary-in-log-6",
+  inHost: "canary-in-host-7",
 } as const;
 
 function unpacked(file: string): ReadonlyMap<string, string> {
@@ -39,8 +40,11 @@ async function here() {
 
 test("holds what a question needs, and no secret in any form, wherever it was", async () => {
   const { folder, config } = await here();
-  writeFileSync(config, `state_dir: ${folder}\nsources:\n  press-1:\n    password_file: pw\n    password: ${CANARIES.inSettings}\n`);
-  writeFileSync(lastGoodFile(folder), `{"details":{"host":"10.0.0.5","token":"x${CANARIES.inSettings}"}}`);
+  writeFileSync(
+    config,
+    `state_dir: ${folder}\nsources:\n  press-1:\n    password_file: pw\n    password: ${CANARIES.inSettings}\n    host: u:${CANARIES.inHost}@10.0.0.5\n`,
+  );
+  writeFileSync(lastGoodFile(folder), `{"details":{"host":"reader:${CANARIES.inHost}@10.0.0.5","token":"x${CANARIES.inSettings}"}}`);
   const log = new RecentLog();
   log.take(JSON.stringify({ level: "info", msg: `asked http://u:${CANARIES.inUrl}@broker`, password: CANARIES.inLog }));
   log.take(JSON.stringify({ level: "warn", msg: encodeURIComponent(CANARIES.passwordFile) }));

@@ -1,3 +1,4 @@
+import { withoutCredentials } from "../../model/plain-text.ts";
 import type { SourceReport } from "../../model/report.ts";
 import { formatDataType } from "../../model/value.ts";
 import { sourceMetaTopic, sourceStatusTopic, type TopicPlan } from "./topics.ts";
@@ -50,7 +51,7 @@ function metaOf({ uuid, name, type, layout }: SourceReport): string | undefined 
       name: variable.name,
       type: formatDataType(variable.type),
       unit: variable.unit,
-      address: variable.address,
+      address: withoutCredentials(variable.address),
       comment: variable.comment,
     }));
   return JSON.stringify({ v: 1, source: name, source_id: uuid, type, variables });
