@@ -15,15 +15,6 @@ export interface ConnectRequest {
   readonly called: string;
 }
 
-export interface ConnectRequest {
-  readonly kind: "connect";
-  /** The client's. */
-  readonly reference: Buffer;
-  readonly sizeCode: number | undefined;
-  readonly calling: Buffer;
-  readonly called: string;
-}
-
 export type Packet =
   | ConnectRequest
   | { readonly kind: "data"; readonly payload: Buffer /** From COTP's length byte on. */; readonly bytes: number }

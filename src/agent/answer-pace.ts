@@ -26,10 +26,10 @@ export class AnswerPace {
     return this.#slowestMs !== undefined;
   }
 
-  /** Milliseconds to wait for an answer that may not come: 500 at least, `fullMs` at most and as long as nothing is known. */
+  /** Whole milliseconds to wait for an answer that may not come: 500 at least, `fullMs` at most and as long as nothing is known. */
   timeoutMs(fullMs: number): number {
     const slowestMs = this.#slowestMs ?? this.#atMostMs;
     if (slowestMs === undefined) return fullMs;
-    return Math.min(fullMs, Math.max(LEAST_TIMEOUT_MS, MARGIN * slowestMs));
+    return Math.min(fullMs, Math.max(LEAST_TIMEOUT_MS, Math.round(MARGIN * slowestMs)));
   }
 }

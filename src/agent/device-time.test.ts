@@ -11,6 +11,13 @@ function device() {
 }
 
 describe("DeviceTime", () => {
+  it("waits whole milliseconds, which people read in the sentence of a time-out", () => {
+    const { time } = device();
+    const share = time.join(1000);
+    share.answered(211.123456);
+    expect(share.timeoutMs(10_000)).toBe(844);
+  });
+
   it("gives what has no answer a twentieth where a probe holds up a readout, and a quarter where it does not", () => {
     for (const [intervalMs, costMs, pauseMs] of [
       [1000, 600, 19 * 600],

@@ -181,7 +181,7 @@ export class Readouts {
       const words = `the driver did not end the readout within ${GRACE_MS / 1000} s after its deadline`;
       return this.#failed(new ReasonError("UNKNOWN", words, { condition: "internal_error" }), 0);
     }
-    const spanMs = (open.readMs ?? clock.monotonicMs()) - at.startedMs;
+    const spanMs = toMicroseconds((open.readMs ?? clock.monotonicMs()) - at.startedMs);
     if (result instanceof ReasonError) {
       turn.release(undefined);
       return { ...this.#failed(result, 0), time: at.time, bootTimeMs: at.bootTimeMs, spanMs };
@@ -387,3 +387,6 @@ class ReadoutDeadline {
     if (this.#giveUp) this.#grace = new Deadline(GRACE_MS, () => this.#giveUp?.(undefined));
   }
 }
+
+/** Three digits behind the point: a clock gives no more than that, and consumers see the number. */
+const toMicroseconds = (ms: number): number => Math.round(ms * 1000) / 1000;

@@ -74,6 +74,9 @@ const valuesOf = (source: string): object | undefined => {
 
 test("what it describes is read and published, with the variables of local files", async () => {
   for (const source of ["press-1", "press-2"]) await expect.poll(() => valuesOf(source), WITHIN).toEqual({ level: 42 });
+  const spans = broker.received.flatMap(({ payload }) => payload.match(/"span_ms":[^,]*/g) ?? []);
+  expect(spans).not.toEqual([]);
+  for (const span of spans) expect(span).toMatch(/^"span_ms":\d+(\.\d{1,3})?$/);
   const { sources } = await collector.status();
   expect(sources.map(({ name }) => name)).toEqual(["press-1", "press-2", "moulder", "bare"]);
   expect(sources).toMatchObject([
