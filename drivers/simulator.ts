@@ -12,6 +12,7 @@ export interface Simulator {
   readonly missing: { readonly address: string; readonly type: string };
   /** Addresses that the driver must refuse. */
   readonly malformed: readonly string[];
+  /** TCP connections that clients have open now; over UDP 0, because no datagram tells a device of a closed socket. */
   connections(): number;
   close(): Promise<void>;
 }

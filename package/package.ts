@@ -37,7 +37,7 @@ const { values } = parseArgs({
 });
 if (values.help) {
   console.log(
-    "npm run package -- [--arch amd64] [--arch arm64] [--out FOLDER] [--fast] [--version VERSION]\n--fast packs quickly and large, for tests.\n--version: default is that of package.json and the number of commits, 0.1.0+425.",
+    "npm run package -- [--arch amd64] [--arch arm64] [--out FOLDER] [--fast] [--version VERSION]\n--fast packs quickly and large, for tests.\n--version: default is that of package.json and the number of commits, 0.2.0+425.",
   );
   process.exit(0);
 }

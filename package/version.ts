@@ -4,7 +4,7 @@ import { execFileSync } from "node:child_process";
 const UPSTREAM = /^[0-9][0-9A-Za-z.+]*$/;
 
 /**
- * The version of a package: that of package.json and the number of commits behind it, `0.1.0+425`, so that a package of a later commit is
+ * The version of a package: that of package.json and the number of commits behind it, `0.2.0+425`, so that a package of a later commit is
  * newer to apt although package.json says the same. Throws Error where `root` is not a whole clone, whose commits cannot be counted;
  * `isForTest` takes those that are there.
  */

@@ -210,7 +210,7 @@ function check<T>(schema: z.ZodType<T>, value: unknown, where: string): { readon
 /** A bare number of 1000 or more is usually meant in the other unit: said once, in words. */
 const SUSPICIOUS_INTERVAL = 1000;
 
-/** `readout_interval` where none is given, as that of a new data source (DESIGN, 6). */
+/** `readout_interval` where none is given, as that of a new data source (design/api-decisions). */
 const DEFAULT_INTERVAL_MS = 10_000;
 
 /** `value` null: none is given. */
@@ -245,7 +245,7 @@ export function configuredIntervalMs({ record, local, readoutIntervalUnit }: Sou
 
 const isFloat = ({ scalar }: DataType): boolean => scalar === "float32" || scalar === "float64";
 
-/** Those that are configured: ACTIVE before EXPLORATION where not all are taken, then in the order of the configuration (DESIGN 6). */
+/** Those that are configured: ACTIVE before EXPLORATION where not all are taken, then in the order of the configuration (design/api-decisions). */
 async function limit(
   variables: readonly Variable[],
   most: number | null,

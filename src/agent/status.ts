@@ -30,7 +30,7 @@ export const problemOf = (error: ReasonError): Problem => ({
   detail: error.message,
 });
 
-/** What one readout says: at least one good value is OK; an answer with none is ERROR; so is a source that failed before any (DESIGN 4). */
+/** What one readout says: at least one good value is OK; an answer with none is ERROR; so is a source that failed before any (design/failures). */
 export function judge(readings: readonly (Reading | undefined)[], failure: ReasonError | undefined): Problem | undefined {
   let faulted = 0;
   let own = 0;

@@ -18,7 +18,7 @@ const MAX_PEM_BYTES = 2 ** 20;
 
 type ApiSettings = Pick<Settings, "api" | "embedded_api">;
 
-/** Where the embedded API keeps the keys that it made at its first start (DESIGN 6). */
+/** Where the embedded API keeps the keys that it made at its first start (design/api-decisions). */
 export const keysFolder = (stateDir: string): string => path.join(stateDir, "keys");
 
 /** The API as this collector reaches it, with the collector's own key. `stateDir` is absolute. Pure. */

@@ -4,7 +4,7 @@ import { type GrowingPause, longerPause } from "./growing-pause.ts";
 export type Offer = "data_sinks" | "extensions" | "revision" | "variables" | "secrets" | "statuses";
 
 /**
- * Statuses by which an API says that it does not have an operation, or not for this key (DESIGN, 6). 401 says so too where the same key
+ * Statuses by which an API says that it does not have an operation, or not for this key (design/api-decisions). 401 says so too where the same key
  * was taken for another operation just before.
  */
 export const NOT_OFFERED: ReadonlySet<number> = new Set([403, 404, 405, 410, 501]);

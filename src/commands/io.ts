@@ -100,7 +100,7 @@ export const logStream = ({ stderr }: Pick<CommandIo, "stderr">) => ({
   },
 });
 
-/** What a verb ends with (DESIGN 7). */
+/** What a verb ends with (design/command-line). */
 export const EXIT = {
   good: 0,
   /** Some variable is bad. */ variableBad: 1,

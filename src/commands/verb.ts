@@ -22,7 +22,7 @@ export interface Verb {
   readonly examples: readonly string[];
   /** What `--json` prints; absent: one JSON object. False: the verb has no such option, because it has an output of its own. */
   readonly json?: string | false;
-  /** After `--config` and `--json`, which each verb takes (DESIGN 7). */
+  /** After `--config` and `--json`, which each verb takes (design/command-line). */
   readonly options?: readonly Option[];
   /** After the examples. */
   readonly notes?: string;

@@ -83,7 +83,7 @@ interface Held {
 }
 
 /**
- * The local variables of each data source: the files `<data source uuid or name>.csv`, `.yaml` or `.yml` of a folder (DESIGN 6). They are
+ * The local variables of each data source: the files `<data source uuid or name>.csv`, `.yaml` or `.yml` of a folder (design/api-decisions). They are
  * found by comparing with the folder's listing, never by building a path from a name. A file is taken when its stamp (inode, size, times)
  * has stayed the same from one look to the next, and gone when it stays away that long. What can be used no more (emptied, without its
  * first line, broken off, not readable, fitting two sources) leaves its source the last good variables and is reported, over restarts too. An absent folder is an empty one.

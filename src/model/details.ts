@@ -61,7 +61,7 @@ const host = z.string().min(1, "expected a host name or an IP address").describe
 /** Where it is given; what is stored already is its source's own trouble. */
 const createdHost = hostSchema.describe(HOST);
 
-/** A port is bounded where it is created; the source's status reports a bad one that the API sends (DESIGN, 6). */
+/** A port is bounded where it is created; the source's status reports a bad one that the API sends (design/api-decisions). */
 const createdPort = z.int().min(0).max(65_535).describe("Port, 0..65535");
 const readPort = z.int().describe("Port");
 const requiredPort = { create: createdPort, read: readPort } as const;

@@ -2,7 +2,7 @@ import { FaultError } from "./fault.ts";
 import { withoutCredentials } from "./plain-text.ts";
 import { type PlainReasonType, ReasonError } from "./reason.ts";
 
-/** Socket errors by the code string of the kernel's errno (DESIGN 5). Codes that are not here are not a network's. */
+/** Socket errors by the code string of the kernel's errno (design/failures). Codes that are not here are not a network's. */
 const ERRNO: Readonly<Record<string, PlainReasonType>> = {
   EHOSTUNREACH: "NO_ROUTE_TO_HOST",
   EHOSTDOWN: "HOST_DOWN",

@@ -31,7 +31,7 @@ const reach = (what: string) =>
     })
     .prefault({});
 
-/** The policy file, `policy.yaml`: where this machine may connect and listen, whatever the configuration API says (DESIGN 6). Strict. */
+/** The policy file, `policy.yaml`: where this machine may connect and listen, whatever the configuration API says (design/api-decisions). Strict. */
 export const policySchema = z.strictObject({
   sources: reach("data sources").describe("What the collector may read"),
   sinks: reach("data sinks").describe("What the collector may publish to"),

@@ -132,7 +132,7 @@ export const dataSourceCreateSchema = z.strictObject({
 });
 
 /**
- * A partial creation form, with readout_interval and readout_limit, in which no default is applied (DESIGN, 6). `details` hold the fields
+ * A partial creation form, with readout_interval and readout_limit, in which no default is applied (design/api-decisions). `details` hold the fields
  * to replace; the record that results is validated by whoever holds the other fields.
  */
 export const dataSourcePatchSchema = z

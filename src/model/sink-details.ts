@@ -101,7 +101,7 @@ const platform = {
   publish_interval: mqtt.publish_interval,
 } as const;
 
-/** Every sink type, described once: how it is created, and how it is read. The fields that the API does not show are decided in DESIGN, 6. */
+/** Every sink type, described once: how it is created, and how it is read. The fields that the API does not show are decided in design/api-decisions. */
 export const SINK_DETAILS = {
   mqtt: {
     create: z.strictObject({ ...mqtt, host: hostSchema.describe(BROKER), publish_interval: createdPublishInterval, port: createdPort }),

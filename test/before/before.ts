@@ -21,7 +21,7 @@ A FILE without tests (support) is laid over as well and not run.
 
 Examples
   npm run test:before -- HEAD~1 src/delivery/engine.test.ts
-  npm run test:before -- v0.1.0 src/agent/read.test.ts test/support/agent.ts -t "one lost packet"
+  npm run test:before -- v0.2.0 src/agent/read.test.ts test/support/agent.ts -t "one lost packet"
 
 Exit codes: 0 shown, 1 not shown, 2 wrong command line`;
 

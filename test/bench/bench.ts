@@ -1,3 +1,9 @@
+import { readFileSync, writeFileSync } from "node:fs";
+import os from "node:os";
+import path from "node:path";
+import { parseArgs } from "node:util";
+import { rowsOf, withRows } from "./table.ts";
+
 /** `npm run bench [NAME…]`: each bench prints figures with what they are measured beside; none asserts. */
 const BENCHES: Readonly<Record<string, { readonly about: string; run(): Promise<void> }>> = {
   e2e: {
@@ -63,16 +69,43 @@ const BENCHES: Readonly<Record<string, { readonly about: string; run(): Promise<
   },
 };
 
-const names = process.argv.slice(2);
+const FIGURES = path.join(import.meta.dirname, "../../docs/figures.md");
+
+const { values: flags, positionals: names } = parseArgs({
+  allowPositionals: true,
+  options: { help: { type: "boolean" }, table: { type: "boolean" } },
+});
 const unknown = names.filter((name) => !Object.hasOwn(BENCHES, name));
-if (names.includes("--help") || unknown.length > 0) {
-  if (!names.includes("--help")) console.error(`no bench is called ${unknown.join(", ")}`);
+if (flags.help || unknown.length > 0) {
+  if (unknown.length > 0) console.error(`no bench is called ${unknown.join(", ")}`);
+  console.log("npm run bench -- [--table] [NAME…]   --table writes the figures into docs/figures.md, each bench when it has ended");
   for (const [name, { about }] of Object.entries(BENCHES)) console.log(`npm run bench ${name.padEnd(8)} ${about}`);
-  process.exit(names.includes("--help") ? 0 : 2);
+  process.exit(flags.help ? 0 : 2);
 }
 for (const [name, { about, run }] of Object.entries(BENCHES)) {
   if (names.length > 0 && !names.includes(name)) continue;
   console.log(`\n${name}: ${about}`);
-  await run();
+  const printed = await whatIsPrinted(run);
+  if (!flags.table) continue;
+  const machine = `${os.cpus().length} × ${os.cpus()[0]?.model.trim()}`;
+  const rows = rowsOf(printed, { machine, date: new Date().toISOString().slice(0, 10), command: `npm run bench ${name}` });
+  writeFileSync(FIGURES, withRows(readFileSync(FIGURES, "utf8"), rows));
+  console.log(`docs/figures.md: ${rows.length} rows of ${name}`);
 }
 process.exit(0);
+
+/** Runs the work and gives back the lines that it printed, which are seen as before. */
+async function whatIsPrinted(work: () => Promise<void>): Promise<string> {
+  const lines: string[] = [];
+  const print = console.log;
+  console.log = (...words: unknown[]) => {
+    lines.push(words.join(" "));
+    print(...words);
+  };
+  try {
+    await work();
+  } finally {
+    console.log = print;
+  }
+  return lines.join("\n");
+}

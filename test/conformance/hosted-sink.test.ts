@@ -9,6 +9,7 @@ import { plainLayout, plainReadout } from "../../src/buffer/testing/readouts.ts"
 import { type Context, silentLog } from "../../src/model/context.ts";
 import type { SourceReport } from "../../src/model/report.ts";
 import { createPki, type OpenPki } from "../../src/os/pki/pki.ts";
+import { SINKS } from "../../src/sinks/index.ts";
 import type { Sink, SinkBatch } from "../../src/sinks/sink.ts";
 import type { SinkSpec } from "../../src/threads/delivery/messages.ts";
 import { freePort } from "../support/free-port.ts";
@@ -101,7 +102,7 @@ describe.each(HOSTED.map((type) => [type, HARNESSES[type]] as const))("the hoste
   });
   afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
-  checkEveryKind(type, harness, { spec, ctx, open, batch });
+  checkEveryKind(type, harness, { registry: SINKS, spec, ctx, open, batch });
 
   test("serves a batch once write has resolved, and the newest of several", async () => {
     const sink = await open();

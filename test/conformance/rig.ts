@@ -5,6 +5,7 @@ import { ReasonError } from "../../src/model/reason.ts";
 import type { DataType } from "../../src/model/value.ts";
 import { type ProxyFault, startFaultProxy } from "../support/fault-proxy.ts";
 import { type DatagramFault, startUdpFaultProxy } from "../support/udp-fault-proxy.ts";
+import { socketsConnectedTo } from "../support/udp-sockets.ts";
 import { type Subject, subjectOf, type TestSimulator, type Traits } from "./subjects.ts";
 
 export type Transport = Endpoint["transport"];
@@ -38,6 +39,8 @@ export interface Rig {
   typeOf(text: string): DataType;
   pointsOf(list: readonly { readonly address: string; readonly type: string }[]): Point[];
   connect(ctx?: DriverContext, port?: number): Promise<AnySession>;
+  /** Connections, or over UDP sockets, that the driver has open straight to the simulator now. */
+  connections(): number;
   close(): Promise<void>;
 }
 
@@ -137,6 +140,7 @@ export async function startRig(which: string | Subject, change: (driver: AnyDriv
       list.map((variable, index) => ({ index, ...driver.parseAddress(variable.address, typeOf(variable.type), settings) })),
     connect: (ctx = within(5000), port = proxy.port) =>
       driver.connect({ details: detailsFor(port), settings, secrets: { password: SECRET } }, ctx),
+    connections: () => (transport === "udp" ? socketsConnectedTo(simulator.port).length : simulator.connections()),
     async close() {
       await proxy.close();
       await simulator.close();

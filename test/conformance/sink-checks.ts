@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 import { prepareSink } from "../../src/delivery/prepare-sink.ts";
 import type { Context } from "../../src/model/context.ts";
 import type { ReasonError } from "../../src/model/reason.ts";
-import { SINKS } from "../../src/sinks/index.ts";
+import { SINKS, type SinkEntry } from "../../src/sinks/index.ts";
 import type { Sink, SinkBatch } from "../../src/sinks/sink.ts";
 import type { SinkSpec } from "../../src/threads/delivery/messages.ts";
 
@@ -19,8 +19,12 @@ export interface Refusals {
   readonly wrongSettings: readonly (readonly [field: string, value: unknown])[];
 }
 
+type Registry = Readonly<Record<string, SinkEntry>>;
+
 /** One sink of a kind under test, as its suite makes it. */
 export interface Rig {
+  /** Where the kind is registered. */
+  readonly registry: Registry;
   readonly spec: (change?: object, settings?: object) => SinkSpec;
   readonly ctx: (change?: Partial<Context>) => Context;
   /** Opens one that the suite closes. */
@@ -39,18 +43,22 @@ export async function failure(work: Promise<unknown>): Promise<ReasonError> {
 }
 
 /** Opens a sink by its specification, as the delivery does. */
-export async function openSink(spec: SinkSpec, ctx: Context): Promise<Sink> {
-  const { kind, details, settings } = await prepareSink(spec, SINKS);
+export async function openSink(spec: SinkSpec, ctx: Context, registry: Registry = SINKS): Promise<Sink> {
+  const { kind, details, settings } = await prepareSink(spec, registry);
   const { uuid, name, secrets } = spec;
   return kind.open({ uuid, name, details, settings, secrets }, ctx);
 }
 
 /** Adds the tests that hold for every kind, whoever connects to whom. */
-export function checkEveryKind(type: string, { settings, wrong, wrongSettings }: Refusals, { spec, ctx, open, batch }: Rig): void {
-  test("stands in the registry as it is", async () => {
-    const kind = (await SINKS[type]?.kind())?.default;
+export function checkEveryKind(
+  type: string,
+  { settings, wrong, wrongSettings }: Refusals,
+  { registry, spec, ctx, open, batch }: Rig,
+): void {
+  test("registry entry equals the kind", async () => {
+    const kind = (await registry[type]?.kind())?.default;
     expect(kind?.type).toBe(type);
-    expect(SINKS[type]).toMatchObject({ delivery: kind?.delivery, takesExploration: kind?.takesExploration });
+    expect(registry[type]).toMatchObject({ delivery: kind?.delivery, takesExploration: kind?.takesExploration });
   });
 
   test("stops opening when the signal aborts, and opens afterwards", async () => {
@@ -67,13 +75,13 @@ export function checkEveryKind(type: string, { settings, wrong, wrongSettings }:
   });
 
   test.each(wrong)("refuses details with a wrong %s by name", async (field, change) => {
-    const error = await failure(prepareSink(spec(change), SINKS));
+    const error = await failure(prepareSink(spec(change), registry));
     expect(error.message).toContain(field);
     expect(error.condition).toBe(field === "publish_interval" ? "interval_invalid" : "configuration_invalid");
   });
 
   test.each(wrongSettings)("refuses settings with a wrong %s by name: %j", async (field, value) => {
-    const error = await failure(prepareSink(spec({}, { ...settings, [field]: value }), SINKS));
+    const error = await failure(prepareSink(spec({}, { ...settings, [field]: value }), registry));
     expect(error.message).toContain(field);
     expect(error.condition).toBe("configuration_invalid");
   });

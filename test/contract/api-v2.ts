@@ -1,6 +1,6 @@
 /**
  * The tables of API-V2 as data: names, types, required or optional, nullable, defaults, enums and ranges, by section.
- * `ours` holds what the document leaves open and DESIGN, 6 decides; nothing else here may differ from the document.
+ * `ours` holds what the document leaves open and design/api-decisions decides; nothing else here may differ from the document.
  */
 
 export type Json = null | boolean | number | string | readonly Json[] | { readonly [key: string]: Json };
@@ -20,7 +20,7 @@ interface Common {
   readonly form?: "strict" | "stripping";
 }
 
-/** Decided in DESIGN, 6 or by the field's own rule. */
+/** Decided in design/api-decisions or by the field's own rule. */
 export interface Ours {
   readonly default?: Json;
   readonly nullable?: boolean;
@@ -243,7 +243,7 @@ export const REASONS: Readonly<Record<string, readonly Row[]>> = {
   VENDOR_GATEWAY_ERROR: [],
   OPC_UA_ERROR_RESPONSE: [
     integer("code", R),
-    // Always present, null where not known (DESIGN, 4).
+    // Always present, null where not known (design/failures).
     string("name", { ...O, nullable: true, ours: { required: true } }),
     string("description", { ...O, nullable: true, ours: { required: true } }),
     string("reason", { ...O, nullable: true, ours: { required: true } }),
@@ -311,7 +311,7 @@ export const DATA_SOURCE_CREATE: Table = {
   ],
 };
 
-/** The document does not show it: DESIGN, 6, "PATCH bodies". */
+/** The document does not show it: design/api-decisions, "PATCH bodies". */
 export const DATA_SOURCE_PATCH: Table = {
   section: "4.1",
   shape: [
@@ -424,5 +424,5 @@ export const SITE_PAGE: Table = {
 };
 
 export const SITE_CREATE: Table = { section: "4.3", shape: [string("name", R)] };
-/** As with data sources: DESIGN, 6, "PATCH bodies". */
+/** As with data sources: design/api-decisions, "PATCH bodies". */
 export const SITE_PATCH: Table = { section: "4.3", shape: [string("name", O)] };

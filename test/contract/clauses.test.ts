@@ -19,7 +19,7 @@ test("the generated page has each statement under its section", async () => {
   const lines = [
     "# The clauses of the configuration API",
     "",
-    "Written by `test/contract/clauses.test.ts`. Every statement of the API's document (API-V2 in the code), in our own words, by its section and the name of its test in `test/contract/http.test.ts`, which asks the embedded API. The last column is about the collector as a client of any platform: the test of the same name in `test/contract/consumer.test.ts`, or why the statement binds the platform alone. The document itself wins over this page; what it leaves open is in [DESIGN.md](../DESIGN.md), section 6.",
+    "Written by `test/contract/clauses.test.ts`. Every statement of the API's document (API-V2 in the code), in our own words, by its section and the name of its test in `test/contract/http.test.ts`, which asks the embedded API. The last column is about the collector as a client of any platform: the test of the same name in `test/contract/consumer.test.ts`, or why the statement binds the platform alone. The document itself wins over this page; what it leaves open is in [the design](../design/api-decisions.md).",
     ...sections.flatMap((section) => [
       "",
       `## ${section}`,

@@ -1,5 +1,5 @@
 import { type ChildProcess, execFileSync, spawn } from "node:child_process";
-import { mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
@@ -11,12 +11,15 @@ import { shellBlocks } from "./shell-blocks.ts";
 
 const ROOT = join(import.meta.dirname, "../..");
 const EXAMPLES = shellBlocks(readFileSync(join(ROOT, "docs/api/examples.md"), "utf8"));
-const RECORDING = shellBlocks(readFileSync(join(ROOT, "README.md"), "utf8"), "console")
-  .map(({ text }) => text)
-  .join("\n");
-const README = shellBlocks(readFileSync(join(ROOT, "README.md"), "utf8"));
-/** Sections of the README whose blocks are for the demo. */
-const FOR_THE_DEMO = ["Read a device now", "Set it up", "Let OPC UA clients in"];
+const GUIDE = join(ROOT, "docs/guide");
+/** README first, then the guide, whose pages a reader opens in any order. */
+const PAGES = [join(ROOT, "README.md"), ...readdirSync(GUIDE).map((name) => join(GUIDE, name))].map((file) => readFileSync(file, "utf8"));
+const RECORDINGS = PAGES.flatMap((page) => shellBlocks(page, "console")).map(({ text }) => text);
+const BLOCKS = PAGES.flatMap((page) => shellBlocks(page));
+/** Sections whose blocks are for the demo, in the order in which they run. */
+const FOR_THE_DEMO = ["Read a device now", "Set it up", "Over HTTP", "Let OPC UA clients in", "From my device to my broker"];
+/** Sections whose blocks other tests run: CI's script, the package's tests, and the one of the own settings here. */
+const ELSEWHERE = ["Try it", "Install on a device", "Run it"];
 /** An address that is nowhere but in the namespace of this test, and a way to it on which every packet is counted. */
 const [AWAY, GATEWAY] = ["10.99.9.7", "10.99.9.1"];
 
@@ -143,12 +146,16 @@ test("there is an example of each type of data source and data sink, which creat
 });
 
 test("no example names an address beyond this computer", () => {
-  for (const { text, heading } of [...EXAMPLES, ...README.filter((block) => FOR_THE_DEMO.includes(block.heading))])
+  for (const { text, heading } of [...EXAMPLES, ...BLOCKS.filter((block) => FOR_THE_DEMO.includes(block.heading))])
     for (const [address] of text.matchAll(/\b\d{1,3}(?:\.\d{1,3}){3}\b/g)) expect(address, heading).toMatch(/^127\./);
 });
 
-test.skipIf(missing !== undefined)("the README's own settings run as printed, and the service is asked", { timeout: 60_000 }, async () => {
-  const [start, ask] = README.filter(({ heading }) => heading === "Run it").map(({ text }) => text);
+test("each block of the README and the guide is run by a test", () => {
+  expect(BLOCKS.map(({ heading }) => heading).filter((heading) => ![...FOR_THE_DEMO, ...ELSEWHERE].includes(heading))).toEqual([]);
+});
+
+test.skipIf(missing !== undefined)("the guide's own settings run as printed, and the service is asked", { timeout: 60_000 }, async () => {
+  const [start, ask] = BLOCKS.filter(({ heading }) => heading === "Run it").map(({ text }) => text);
   const service = spawn("unshare", ["-n", "bash", "-c", `ip link set lo up\n${start}`], {
     cwd: folder,
     stdio: ["ignore", "pipe", "pipe"],
@@ -169,10 +176,11 @@ test.skipIf(missing !== undefined)("the README's own settings run as printed, an
 
 describe.skipIf(missing !== undefined)("beside npm run demo", () => {
   // First: what the others configure would be in it.
-  test("the recording in the README is what a terminal shows", { timeout: 200_000 }, async () => {
-    const steps = stepsOf(RECORDING);
-    expect(steps.map(({ command }) => command.split(" ").slice(0, 2).join(" "))).toEqual([
-      ...["collector source", "collector variables", "collector status", "collector probe", "collector source", "collector explain"],
+  test("the recordings in the README and the guide are what a terminal shows", { timeout: 200_000 }, async () => {
+    const steps = RECORDINGS.flatMap(stepsOf);
+    expect(steps.map(({ command }) => command.replace(/^npx /, "").split(" ").slice(0, 2).join(" "))).toEqual([
+      ...["collector probe", "collector source", "collector variables", "collector status", "collector probe", "collector source"],
+      "collector explain",
     ]);
     for (const { command, shown } of steps) {
       const typed = () => bash(`collector() { npx collector "$@" --config .demo/collector.yaml 2>&1; }\n${command} || true`);
@@ -223,10 +231,10 @@ describe.skipIf(missing !== undefined)("beside npm run demo", () => {
     expect(names()).toEqual(before);
   });
 
-  test("the commands of the README work as printed", { timeout: 300_000 }, async () => {
-    const blocks = README.filter(({ heading }) => FOR_THE_DEMO.includes(heading));
-    expect(blocks.length).toBe(5);
-    const [read, setUp, overHttp, asClient, serve] = run(blocks);
+  test("the commands of the README and the guide work as printed", { timeout: 300_000 }, async () => {
+    const blocks = FOR_THE_DEMO.flatMap((heading) => BLOCKS.filter((block) => block.heading === heading));
+    expect(blocks.length).toBe(6);
+    const [read, setUp, overHttp, asClient, serve] = run(blocks.slice(0, -1));
     expect(read?.failed).toEqual([]);
     // The conveyor of the demo has a variable that its controller does not know, and status says so.
     expect(setUp?.failed.filter((one) => !/^1: (collector status|npx collector "\$@")/.test(one))).toEqual([]);
@@ -243,6 +251,20 @@ describe.skipIf(missing !== undefined)("beside npm run demo", () => {
       return sources.find(({ name }) => name === "filler-1")?.status.state.type;
     };
     await expect.poll(status, { timeout: 30_000, interval: 1000 }).toBe("OK");
+  });
+
+  test("the README's way from a device to a broker takes at most eight commands, which work as printed", { timeout: 60_000 }, async () => {
+    const [{ text } = { text: "" }] = BLOCKS.filter(({ heading }) => heading === "From my device to my broker");
+    expect(text.split("\n").length).toBeLessThanOrEqual(8);
+    onTestFinished(() => void bash("pkill -f '[p]lant/collector.yaml' || true"));
+    bash("rm -rf plant");
+    const commands = text.replace(/(> plant\/log) &$/m, "$1 2>&1 & until grep -qs 'configuration API' plant/log; do sleep 0.2; done");
+    const typed = bash(`${commands} || true`);
+    expect(typed).toMatch(/press-1: created .*temperature: created.*broker: created/s);
+    const ask = "npx collector status --config plant/collector.yaml || true";
+    await expect
+      .poll(() => bash(ask), { timeout: 30_000, interval: 1000 })
+      .toMatch(/press-1 .* OK .*broker +mqtt +127\.0\.0\.1:1883 +OK +\d+ s +[1-9]/s);
   });
 
   test("nothing has left this computer, and what would is refused before it is dialled", { timeout: 200_000 }, async () => {

@@ -68,12 +68,15 @@ function tableOf(title: string, schema: z.ZodType | undefined, io: Direction = "
 /** Types of answers by their schemas. */
 const NAMES: ReadonlyMap<z.ZodType, string> = new Map(ANSWER_SCHEMAS.map(([name, schema]) => [schema, name]));
 const link = (name: string): string => `[\`${name}\`](#${name.toLowerCase()})`;
-const isPage = (name: string): boolean => name.endsWith("Page");
+const TIMESERIES_PAGE = "TimeseriesPage";
+/** Name of the type that is answered, or of the records of a page. A time series has samples, in an object of its own. */
+const recordOf = (name: string): string => (name === TIMESERIES_PAGE ? "Sample" : name.replace(/Page$/, ""));
+const isPage = (name: string): boolean => recordOf(name) !== name;
 
 function answerWords([status, schema]: readonly [string, z.ZodType | null]): string {
   const name = schema && NAMES.get(schema);
   if (!name) return `${status} (no body)`;
-  return isPage(name) ? `${status} a page of ${link(name.slice(0, -"Page".length))}` : `${status} ${link(name)}`;
+  return isPage(name) ? `${status} a page of ${link(recordOf(name))}` : `${status} ${link(name)}`;
 }
 
 const fenced = (value: unknown): string[] => ["", "```json", JSON.stringify(value, null, 2), "```"];
@@ -109,7 +112,7 @@ function answerTypes(routes: readonly Route[]): string[] {
   const answered = new Set(
     routes.flatMap(({ responses }) => Object.values(responses).flatMap((schema) => (schema ? [NAMES.get(schema) ?? ""] : []))),
   );
-  const wanted = new Set([...answered].map((name) => (isPage(name) ? name.slice(0, -"Page".length) : name)));
+  const wanted = new Set([...answered].map(recordOf));
   return ANSWER_SCHEMAS.filter(([name]) => wanted.has(name)).flatMap(([name, schema]) => [
     `## ${name}`,
     ...tableOf("Fields", schema, "output"),

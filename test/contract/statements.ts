@@ -2,7 +2,7 @@ import { CREATE_DETAILS, DATA_SINK, DATA_SOURCE, DATA_SOURCE_CREATE, READ_DETAIL
 
 /**
  * Every numbered rule and table row of API-V2 that says something, by its section and its number or name. What the document marks as not
- * shown is a statement where DESIGN, 6 decides it.
+ * shown is a statement where design/api-decisions decides it.
  */
 export const STATEMENTS: readonly string[] = [
   // 1

@@ -17,7 +17,7 @@ const COLLECTOR = "6f2a1d1e-4b0d-4a57-9d51-7f0c6d1f0a02";
 const MACHINE = "00000000-0000-4000-8000-000000000001";
 const INTERVAL_MS = 100;
 const WITHIN_MS = 30_000;
-/** After an outage a sink is tried again once a minute at least (DESIGN, 4); on a busy machine an outage lasts. */
+/** After an outage a sink is tried again once a minute at least (design/lanes); on a busy machine an outage lasts. */
 const BACK_WITHIN_MS = 120_000;
 /** Sources on loopback; sinks nowhere that is closed without a policy. */
 const CLOSED_TO_SINKS = { sources: { networks: ["127.0.0.0/8"] } };
@@ -181,7 +181,7 @@ describe("values that are sent to the platform are read back", () => {
     expect(ledger.dropped).toEqual({});
     expect(count.length + large.length + absent.length).toBe(ledger.accepted);
     expect(count.length).toBeGreaterThan(20);
-    // Only what was read and not yet committed when the process was killed may be missing (DESIGN, 1: accepted is what is on disk).
+    // Only what was read and not yet committed when the process was killed may be missing (design/README: accepted is what is on disk).
     expect(lost.length).toBeLessThanOrEqual(1);
     for (const { step, at } of lost) {
       expect(at).toBeLessThan(readBeforeKill);

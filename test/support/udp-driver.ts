@@ -3,6 +3,7 @@ import { defineDriver, type Limits, type Request } from "../../drivers/driver.ts
 import { createDeviceMemory, IdPool } from "../../drivers/lib/ids.ts";
 import { openUdp } from "../../drivers/lib/udp.ts";
 
+// cut: udp
 const idsOf = createDeviceMemory(() => new IdPool(8, 30_000));
 
 /** A driver for a device that echoes datagrams of an id and a number: the least that a driver on `drivers/lib/udp.ts` is. */
@@ -41,3 +42,4 @@ export default defineDriver<{ host: string; port: number }, Record<string, never
     };
   },
 });
+// cut: end

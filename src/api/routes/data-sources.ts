@@ -2,7 +2,7 @@ import { dataSourceCreateSchema, dataSourcePatchSchema, dataSourceResponseSchema
 import { recordRoutes } from "./record-routes.ts";
 import { uuidFilter } from "./route.ts";
 
-/** API-V2, 4.1; get, change and delete as DESIGN 6 decides. */
+/** API-V2, 4.1; get, change and delete as design/api-decisions decides. */
 const routes = recordRoutes({
   path: "/v2/data-sources",
   section: "4.1",

@@ -88,7 +88,7 @@ const variables = recordRoutes({
   problems: { create: [409], patch: [409], delete: [] },
 });
 
-/** Extensions of ours, apart from the platform's own names (DESIGN, 6). */
+/** Extensions of ours, apart from the platform's own names (design/api-decisions). */
 export const extensionRoutes = {
   getExtensions: route({
     method: "GET",

@@ -23,7 +23,7 @@ const ofKind = (path: `/${string}`, name: string, whatDeleteTakes: string) =>
 const collectors = ofKind("/ext/v1/collectors", "collector", "that has neither data sources nor data sinks, with its keys");
 const machines = ofKind("/ext/v1/machines", "machine", "on which there is no data source");
 
-/** Collectors and machines: the document refers to them and shows no operation of theirs, so these are extensions of ours (DESIGN, 6). */
+/** Collectors and machines: the document refers to them and shows no operation of theirs, so these are extensions of ours (design/api-decisions). */
 export const inventoryRoutes = {
   listCollectors: collectors.list,
   createCollector: collectors.create,

@@ -35,7 +35,7 @@ export const route = <const R extends Route>(definition: R): R => definition;
 export const tagOf = ({ section, experimental }: Route): "v2" | "experimental" | "extension" =>
   section === "ours" ? "extension" : experimental ? "experimental" : "v2";
 
-/** Everything but a 422 (DESIGN, 6). */
+/** Everything but a 422 (design/api-decisions). */
 export const problemSchema = z.strictObject({ detail: z.string().describe("What is wrong and what would be right") });
 
 /** The errors that every operation can answer; others have the body of a problem as well. */
@@ -44,7 +44,7 @@ export const COMMON_ERRORS = { 401: problemSchema, 422: validationErrorSchema, 4
 /** Items of one filter (API-V2, 8). */
 const MAX_FILTER_ITEMS = 50;
 
-/** A filter in the query: the key repeated for each value, OR between them (DESIGN, 6). */
+/** A filter in the query: the key repeated for each value, OR between them (design/api-decisions). */
 export const uuidFilter = (what: string) =>
   boundedArray(uuidSchema, MAX_FILTER_ITEMS)
     .min(1)

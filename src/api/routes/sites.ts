@@ -1,7 +1,7 @@
 import { siteCreateSchema, sitePatchSchema, siteSchema } from "../../model/resources.ts";
 import { recordRoutes } from "./record-routes.ts";
 
-/** API-V2, 4.3; success codes as DESIGN 6 decides. */
+/** API-V2, 4.3; success codes as design/api-decisions decides. */
 const routes = recordRoutes({
   path: "/v2/sites",
   section: "4.3",

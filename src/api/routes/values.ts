@@ -6,7 +6,7 @@ import { uuidSchema } from "../../model/uuid.ts";
 import { MAX_COUNT } from "../../model/value.ts";
 import { COMMON_ERRORS, problemSchema, route } from "./route.ts";
 
-/** Variables of one time series request (DESIGN, 6). */
+/** Variables of one time series request (design/api-decisions). */
 const MAX_VARIABLES = 100;
 /** Values of one batch. */
 const MAX_VALUES = 50_000;
@@ -68,7 +68,7 @@ export const timeseriesRequestSchema = z
   });
 export type TimeseriesRequest = z.output<typeof timeseriesRequestSchema>;
 
-/** Values as they are taken (extension of ours) and read back (API-V2, 4.4 and 4.5.7; fields as DESIGN 6 decides). */
+/** Values as they are taken (extension of ours) and read back (API-V2, 4.4 and 4.5.7; fields as design/api-decisions decides). */
 export const valueRoutes = {
   postValues: route({
     method: "POST",

@@ -316,7 +316,7 @@ function remembered(check: (data: unknown) => { value: unknown } | { error: Erro
   };
 }
 
-/** A key that occurs once is an array of one where the parameter is an array (DESIGN, 6: arrays by repeated keys). */
+/** A key that occurs once is an array of one where the parameter is an array (design/api-decisions: arrays by repeated keys). */
 function repeatedAsArrays(schema: z.ZodType, data: unknown): unknown {
   if (!(schema instanceof z.ZodObject) || typeof data !== "object" || data === null) return data;
   return Object.fromEntries(

@@ -48,7 +48,7 @@ export function openDataSinks(
 
   const find = finder("data sink", byUuid, ({ collector }) => collector);
   const requireFreeName = nameCheck(db, "data_sinks", "collector", { what: "data sink", within: "collector" });
-  /** With what the server fills in (DESIGN, 6). */
+  /** With what the server fills in (design/api-decisions). */
   const complete = (uuid: string, details: SinkDetails): SinkDetails => {
     if (details.type === "opcua") return details;
     const publish_interval = details.publish_interval ?? defaultPublishInterval(intervalUnit);

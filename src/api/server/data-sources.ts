@@ -8,7 +8,7 @@ import { finder, uuidsByCollector } from "./lookup.ts";
 import { type PageRequest, pageTextReader, type Reach } from "./pages.ts";
 import type { SecretStore } from "./secrets.ts";
 
-/** What a new data source starts with where the creation request has no field for it (DESIGN, 6): ten seconds, no limit. */
+/** What a new data source starts with where the creation request has no field for it (design/api-decisions): ten seconds, no limit. */
 const READOUT_INTERVAL = { seconds: 10, milliseconds: 10_000 } as const;
 
 export interface DataSources {

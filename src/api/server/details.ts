@@ -40,7 +40,7 @@ export interface MergedDetails {
 
 /**
  * `details` of a PATCH over the stored ones: own fields replace, objects inside are replaced whole, absent fields and secrets stay, and
- * the merged record is validated as a creation (DESIGN, 6). The type cannot change, nor where a stored password goes without that password.
+ * the merged record is validated as a creation (design/api-decisions). The type cannot change, nor where a stored password goes without that password.
  * Throws HttpProblem 422.
  */
 export function mergeDetails({ type, details: found, hasPassword }: StoredDetails, patch: Fields): MergedDetails {
@@ -65,7 +65,7 @@ export function mergeDetails({ type, details: found, hasPassword }: StoredDetail
   return { details: result, secrets: undefined };
 }
 
-/** A stored password follows no change of where it goes, as whom and how protected: who makes one may not know it (DESIGN, 6). */
+/** A stored password follows no change of where it goes, as whom and how protected: who makes one may not know it (design/api-decisions). */
 function requirePassword(stored: Details, merged: Details): void {
   const changed = passwordBoundChanges(stored, merged);
   const path = passwordPath(stored);

@@ -31,7 +31,7 @@ export const notFound = (what: string): HttpProblem => new HttpProblem(404, `the
 /** A 422 with one entry of our own. */
 export const invalid = (entry: ValidationEntry): HttpProblem => new HttpProblem(422, [entry]);
 
-/** A missing or wrong-shaped body: fixed words, nothing of what was sent (DESIGN 6). */
+/** A missing or wrong-shaped body: fixed words, nothing of what was sent (design/api-decisions). */
 export const invalidJson = (expected: "object" | "array" = "object"): HttpProblem =>
   invalid({ loc: ["body"], msg: `the body is not a JSON ${expected}`, type: "json_invalid" });
 

@@ -72,12 +72,12 @@ interface Records<P> {
 
 const ok = (body: unknown): Outgoing => ({ status: 200, body });
 
-/** Keys, collectors, machines and sites change by admin (DESIGN, 6). */
+/** Keys, collectors, machines and sites change by admin (design/api-decisions). */
 function requireAdmin(caller: Caller): void {
   if (caller.role !== "admin") throw new HttpProblem(403, "only an admin key may change this");
 }
 
-/** Of the collector that a key is bound to and of no other: statuses, secrets and values (DESIGN, 6). */
+/** Of the collector that a key is bound to and of no other: statuses, secrets and values (design/api-decisions). */
 const ownOf = (caller: Caller): Reach => (caller.role === "admin" ? undefined : [caller.collector]);
 
 /** What handlers share: what a key reaches, and how one record is answered and changed. */
@@ -92,7 +92,7 @@ class HandlerBasics {
     this.#etags = etags;
   }
 
-  /** Collectors whose records a key reaches: those of its site (API-V2, 1; DESIGN, 6). */
+  /** Collectors whose records a key reaches: those of its site (API-V2, 1; design/api-decisions). */
   readonly reachOf = (caller: Caller): Reach => (caller.role === "admin" ? undefined : this.#collectors.atSameSite(caller.collector));
 
   /** As reachOf, for what belongs to a site; the empty text means none. */

@@ -2,7 +2,7 @@ import type { Database } from "./database.ts";
 import { HttpProblem, notFound } from "./errors.ts";
 import type { Reach } from "./pages.ts";
 
-/** A record by its uuid, where the key reaches it. Throws HttpProblem 404: a record out of reach is absent (DESIGN, 6). */
+/** A record by its uuid, where the key reaches it. Throws HttpProblem 404: a record out of reach is absent (design/api-decisions). */
 export function finder<Row>(
   what: string,
   byUuid: { get(uuid: string): Row | undefined },

@@ -5,10 +5,10 @@ import { cursorBinding, decodeCursor, encodeCursor, type Filters } from "./curso
 import { cursorKey, type Database } from "./database.ts";
 import { invalid } from "./errors.ts";
 
-/** Records on one page (DESIGN, 6). */
+/** Records on one page (design/api-decisions). */
 export const PAGE_SIZE = 50;
 
-/** Values of the table's reach column that a key reaches; undefined: all. A record out of reach is absent: an empty page, 404 (DESIGN, 6). */
+/** Values of the table's reach column that a key reaches; undefined: all. A record out of reach is absent: an empty page, 404 (design/api-decisions). */
 export type Reach = readonly string[] | undefined;
 
 export interface PageRequest {

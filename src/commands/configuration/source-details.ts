@@ -115,7 +115,7 @@ function tokenPolicy({ user_identity: identity, security_settings: security }: F
   return typeof policy === "string" && policy !== "None" ? policy : "Basic256Sha256";
 }
 
-/** Objects inside are replaced whole by the API (DESIGN, 6): what was not given of them stays as it is. */
+/** Objects inside are replaced whole by the API (design/api-decisions): what was not given of them stays as it is. */
 function withInner(given: Fields, now: Fields): Fields {
   return Object.fromEntries(
     Object.entries(given).map(([name, value]) => {

@@ -43,7 +43,7 @@ export function policyOf(config: string | undefined): LoadedPolicy {
   }
 }
 
-/** A person may type any address, unless this machine has a policy file (DESIGN 6). */
+/** A person may type any address, unless this machine has a policy file (design/api-decisions). */
 export const permitOfPerson = ({ policy, file }: LoadedPolicy): Permit | undefined =>
   file === undefined ? undefined : permitOf(policy, "sources");
 

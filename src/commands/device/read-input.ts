@@ -57,7 +57,7 @@ const BY_FILE = "use --password-file";
 const TIMEOUT_KEYS = ["name_timeout", "connect_timeout", "answer_timeout", "prepare_timeout"] as const;
 
 /**
- * Sorts `key=value… ADDRESS[:TYPE]…` (DESIGN 7). A key is one of the details, else of the driver's settings, else a time-out; what is
+ * Sorts `key=value… ADDRESS[:TYPE]…` (design/command-line). A key is one of the details, else of the driver's settings, else a time-out; what is
  * before a `=` and is none of these belongs to an address, if the driver can read it; one address at least, unless `needsPoint` is false. Pure. Throws UsageError, which names every mistake.
  */
 export function parseReadInput(

@@ -5,6 +5,7 @@ import packetConstants from "mqtt-packet/constants.js";
 import type { Context } from "../../model/context.ts";
 import { messageOf, toReasonError } from "../../model/failure.ts";
 import { ReasonError } from "../../model/reason.ts";
+import { dial, withDeadline } from "../lib/dial.ts";
 import { LinkWindow } from "../lib/link-window.ts";
 import { type Feed, type Publish, type PublishOutcome, PublishQueue, type UserProperties } from "./publish-queue.ts";
 import { type Qos1Answer, Qos1Sender } from "./qos1-sender.ts";
@@ -18,7 +19,6 @@ import {
   refusalType,
   SESSION_TAKEN_OVER,
 } from "./refusal.ts";
-import { dial, withDeadline } from "./socket.ts";
 import { secure, type TlsSettings, tlsReason } from "./tls.ts";
 import { chooseVersion, OtherVersionError } from "./version.ts";
 

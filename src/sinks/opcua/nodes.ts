@@ -26,7 +26,7 @@ export interface VariableNode {
   unit: UaVariable | undefined;
 }
 
-/** Makes and changes nodes; ids are of uuids and never change (DESIGN 4). Nothing it makes can be written or called. */
+/** Makes and changes nodes; ids are of uuids and never change (design/api-sinks). Nothing it makes can be written or called. */
 export class NodeMaker {
   readonly #addressSpace: AddressSpace;
   readonly #namespace: Namespace;

@@ -21,7 +21,7 @@ export interface ServerInput {
   readonly trust: ClientTrust;
 }
 
-/** Every option of node-opcua's server that has an unsafe or unbounded default (DESIGN 2). */
+/** Every option of node-opcua's server that has an unsafe or unbounded default (design/runtime). */
 export function optionsOf({ name, details, settings, own, host, users, trust }: ServerInput): OPCUAServerOptions {
   return {
     port: details.port,

@@ -644,7 +644,8 @@ describe.skipIf(missing !== undefined)("the package under systemd", { timeout: 1
   });
 
   it("is installed by the README's commands as they are printed", async () => {
-    const commands = /^## On a device$[\s\S]*?```sh\n([\s\S]*?)```/m.exec(readFileSync(path.join(ROOT, "README.md"), "utf8"))?.[1] ?? "";
+    const commands =
+      /^## Install on a device$[\s\S]*?```sh\n([\s\S]*?)```/m.exec(readFileSync(path.join(ROOT, "README.md"), "utf8"))?.[1] ?? "";
     expect(commands.split("\n").length).toBeGreaterThan(3);
     await machine.must("mkdir /opt/readme && cp /opt/collector.deb /opt/readme/collector_0_amd64.deb");
     console.log(await machine.must(`set -e; cd /opt/readme; ${commands}`));
