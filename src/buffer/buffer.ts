@@ -15,7 +15,7 @@ export interface NewBatch {
   /** Readings of EXPLORATION variables in it. */
   readonly explorationCount: number;
   readonly payload: Uint8Array;
-  /** As the readout's; both or none. Without them nothing is known of the clock, and `time` is never corrected. */
+  /** Copied from the readout; both or neither. Without them the state of the clock is unknown, and `time` is never corrected. */
   readonly clockSynced?: boolean | undefined;
   readonly bootTimeMs?: number | undefined;
 }
@@ -25,7 +25,7 @@ export interface StoredBatch extends Omit<NewBatch, "seq" | "layoutKey" | "clock
   readonly id: number;
   /** Id of the layout in this file. */
   readonly layout: number;
-  /** What `time` has more than the stamp in the payload, because the clock was set right since, ms. */
+  /** `time` minus the stamp in the payload, ms: the clock was set right since. */
   readonly correctionMs?: number | undefined;
 }
 
@@ -42,7 +42,7 @@ export interface Position {
   readonly live: number;
 }
 
-/** Where a sink stands in the file at one moment. */
+/** A sink's place in the file at one moment. */
 export interface Place {
   readonly position: Position;
   /** The id that the next batch gets. Every batch below it is committed, or will never be. */
@@ -67,12 +67,12 @@ export type DropReason = (typeof DROP_REASONS)[number];
 export const REJECT_REASONS = ["overflow", "not_stored"] as const;
 export type RejectReason = (typeof REJECT_REASONS)[number];
 
-/** Where the rejected values of one reason lie. */
+/** The span of time of the values rejected for one reason. */
 export interface RejectedSpan {
   /** Epoch ms of the first and the last readout in it. */
   readonly from: number;
   readonly to: number;
-  /** As the readouts' `bootTimeMs`, where their clock was not synchronised; absent: it was. */
+  /** The readouts' `bootTimeMs`, when their clock was not synchronised; absent: it was. */
   readonly fromBootTimeMs?: number | undefined;
   readonly toBootTimeMs?: number | undefined;
   /** How many of the values are of EXPLORATION variables: of those, not every sink has a loss. */
@@ -92,7 +92,7 @@ export interface SinkLedger {
   readonly keptUntil?: number;
 }
 
-/** What became of the values that were accepted for one sink. */
+/** The fate of the values that were accepted for one sink. */
 export type Account = Pick<SinkLedger, "accepted" | "delivered" | "dropped">;
 
 /** In values. */
@@ -124,7 +124,7 @@ export interface BufferFill {
 }
 
 /**
- * What a sink has not delivered and never will, or what only a newer version delivers. One per sink and reason is open at a time and grows
+ * Values that a sink has not delivered and never will, or that only a newer version delivers. One per sink and reason is open at a time and grows
  * until it is acknowledged; what is dropped afterwards opens one with the next number. Published twice under one number, the later message
  * holds: one without values takes the gap back.
  */
@@ -146,7 +146,7 @@ export interface LossAcknowledgement extends Pick<Loss, "reason" | "number" | "v
   readonly sink: string;
 }
 
-/** What a sink has done with whole batches: those ids are no longer pending for it. */
+/** The outcome of whole batches for a sink: their ids are no longer pending for it. */
 export interface Acknowledgement {
   readonly sink: string;
   readonly ids: readonly number[];
@@ -158,7 +158,7 @@ export interface Acknowledgement {
   readonly droppedIds?: readonly number[];
 }
 
-/** What one transaction does; absent lists are empty. */
+/** The work of one transaction; absent lists are empty. */
 export interface CommitWork {
   /** Names one life of the process. */
   readonly run: string;
@@ -170,7 +170,7 @@ export interface CommitWork {
   readonly losses?: readonly LossAcknowledgement[];
   /** Values to add to what was rejected. */
   readonly rejected?: Readonly<Partial<Record<RejectReason, number>>>;
-  /** Of what is new in `rejected` and in `overflowOfRun`. */
+  /** The spans of the values that are new in `rejected` and in `overflowOfRun`. */
   readonly rejectedSpans?: Readonly<Partial<Record<RejectReason, RejectedSpan>>>;
   /** Values that `run` has rejected as overflow since its start; what is new in it is added. */
   readonly overflowOfRun?: number;
@@ -204,7 +204,7 @@ export interface BufferReader {
   /** Batches with from <= id < to in order, until maxBytes of payload are reached (at least one if there is one). */
   read(from: number, to: number, maxBytes: number): readonly StoredBatch[];
   layout(id: number): Layout | undefined;
-  /** What a sink has to publish of its losses, at most one per reason. */
+  /** The losses that a sink has to publish, at most one per reason. */
   losses(sink: string): readonly Loss[];
   /** By rising ids. Older batches have no start. */
   starts(): readonly Start[];

@@ -22,7 +22,7 @@ interface BoundedArray<T extends z.ZodType = z.ZodType> extends z.ZodArray<T> {
  */
 const BoundedArray = $constructor<BoundedArray>("BoundedArray", (inst, def) => {
   ZodArray.init(inst, def);
-  // What makes it `maxItems` in JSON Schema.
+  // Becomes `maxItems` in JSON Schema.
   inst._zod.bag["maximum"] = def.maxItems;
   const report = inst._zod.parse;
   inst._zod.parse = (payload, context) => {
@@ -60,7 +60,7 @@ interface BoundedRecord<V extends z.ZodType = z.ZodType> extends z.ZodRecord<z.Z
   _zod: z.core.$ZodRecordInternals<z.ZodString, V> & { def: BoundedRecordDef };
 }
 
-/** As BoundedArray: no field is looked at where there are too many. */
+/** Like BoundedArray, looks at no field when there are too many. */
 const BoundedRecord = $constructor<BoundedRecord>("BoundedRecord", (inst, def) => {
   ZodRecord.init(inst, def);
   const parse = inst._zod.parse;

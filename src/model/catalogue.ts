@@ -6,14 +6,14 @@ import { withoutCredentials } from "./plain-text.ts";
 import type { Reason, ReasonType } from "./reason.ts";
 import { shellHost, shellWord } from "./shell-word.ts";
 
-/** What went wrong in one sentence, why it usually does, and what to do about it, with the command to type between backticks. */
+/** Says in one sentence what went wrong, then the usual cause and the remedy, with the command to type between backticks. */
 export interface Explanation {
   readonly sentence: string;
   readonly cause: string;
   readonly nextStep: string;
 }
 
-/** Where it went wrong, as far as it is known. */
+/** The place of the failure, as far as it is known. */
 export interface Where {
   /** `host:port`, an IPv6 address in brackets; null or absent: not known. */
   readonly endpoint?: string | null;

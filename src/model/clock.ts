@@ -6,7 +6,7 @@ export interface Clock {
   monotonicMs(): number;
   /** Epoch ms, UTC. */
   epochMs(): number;
-  /** Whether the system says that its clock is synchronised. */
+  /** True when the system says that its clock is synchronised. */
   synced(): boolean;
   /** When the machine was started, on the scale of `monotonicMs`; a suspended machine counts as running. */
   bootedAtMs(): number;
@@ -34,7 +34,7 @@ export const upMsOf = (clock: Clock): number => clock.monotonicMs() - clock.boot
 /** When `upMs` was, epoch ms by the clock as it is set now. */
 export const timeAt = (clock: Clock, upMs: number): number => bootTimeOf(clock) + upMs;
 
-/** As timeAt; ISO 8601, UTC. */
+/** The result of timeAt in ISO 8601, UTC. */
 export const isoTimeAt = (clock: Clock, upMs: number): string => new Date(timeAt(clock, upMs)).toISOString();
 
 /**

@@ -9,7 +9,7 @@ export interface Log {
   error(fields: object, message: string): void;
 }
 
-/** What work on the outside gets: when to end, and where to log what happened. */
+/** Passed to all work on the outside: when to end, and where to log what happened. */
 export interface Context {
   /** Aborts on stop and on the deadline. Close sockets and settle soon after. */
   readonly signal: AbortSignal;

@@ -87,7 +87,7 @@ function forms<
 
 const SAME = { create: {}, read: {} } as const;
 
-/** As `forms`, for an object inside the details. */
+/** Does the work of `forms` for an object inside the details. */
 function inner<F extends z.ZodRawShape>(fields: F) {
   return { create: z.strictObject(fields), read: z.object(fields) } as const;
 }

@@ -23,7 +23,7 @@ export class LargeMap<T> {
     return this.#shardOf(key)?.get(key);
   }
 
-  /** What is there for the key; `make` makes it where nothing is. */
+  /** Returns the value of the key; when there is none, `make` makes it. */
   getOrMake(key: string, make: () => T): T {
     const shard = this.#shardOf(key);
     const known = shard?.get(key);

@@ -53,7 +53,7 @@ export const passwordNetworksSchema = z
     "Networks within which the configuration API may move the host that a password of this machine goes to; elsewhere it waits for `collector secret confirm`",
   );
 
-/** What every source may set locally, whatever its type; the driver's own options are added to these. */
+/** The local settings of every source, whatever its type; the driver adds its own options to these. */
 export const sourceSettingsSchema = z.strictObject({
   interval: z
     .string()

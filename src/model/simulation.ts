@@ -1,4 +1,4 @@
-/** What `collector simulate` and the simulators' own package agree on. The collector holds no simulator: it loads them where they are installed. */
+/** The contract between `collector simulate` and the simulators' own package. The collector holds no simulator: it loads them where they are installed. */
 
 /** A variable of a simulated machine, as a person configures it. */
 export interface SimulatedVariable {
@@ -9,7 +9,7 @@ export interface SimulatedVariable {
 }
 
 /**
- * What can be wrong with a simulated machine. `silent`: it accepts connections and answers nothing. `refuses`: nothing listens on its port.
+ * Faults that a simulated machine can have. `silent`: it accepts connections and answers nothing. `refuses`: nothing listens on its port.
  * `slow`: each answer comes seconds late. `drop`: connections are reset every few seconds. `locked`: it answers and refuses each read.
  * `wrong-unit`: it answers under another unit identifier.
  */
@@ -19,10 +19,10 @@ export type SimulatedFault = (typeof SIMULATED_FAULTS)[number];
 /** A machine that can be simulated, one for each type of data source. */
 export interface SimulatedMachine {
   readonly type: string;
-  /** As a data source is named. */
+  /** A name in the form of a data source's. */
   readonly name: string;
   readonly what: string;
-  /** Where it listens unless told otherwise; above 1023, so that no rights are needed. */
+  /** The default port; above 1023, so that it needs no rights. */
   readonly port: number;
   readonly faults: readonly SimulatedFault[];
   /** Listens on this address and port (0: a free one). `faults`: those that will be planted. Throws what listening fails with. */
@@ -34,16 +34,16 @@ export interface RunningMachine {
   /** Connection details as `source add` takes them after name and type, for this host. */
   words(host: string): readonly string[];
   readonly variables: readonly SimulatedVariable[];
-  /** What else a person needs to read it. */
+  /** Further facts that a person needs to read it. */
   readonly notes: readonly string[];
   /** From now on exactly these are wrong. */
   plant(faults: readonly SimulatedFault[]): Promise<void>;
   close(): Promise<void>;
 }
 
-/** What the module of the simulators exports as `simulation`. */
+/** The export `simulation` of the simulators' module. */
 export interface Simulation {
-  /** Of the package; the collector's own. */
+  /** The package's version, equal to the collector's. */
   readonly version: string;
   readonly machines: readonly SimulatedMachine[];
 }

@@ -36,13 +36,13 @@ export interface BatchPart {
 export interface Hold {
   /** From the first refusal on. */
   readonly forMs: number;
-  /** What becomes of it then: it is dropped, or tried apart like any refused message. */
+  /** The delivery then drops it, or tries it apart like any refused message. */
   readonly next: "drop" | "isolate";
 }
 
 /** One message that the server refused, over a connection that stays open. The rest of the batch is not affected. */
 export interface Refusal {
-  /** What was in it, by rising readout and place. */
+  /** Its contents, by rising readout and place. */
   readonly parts: readonly BatchPart[];
   /** The server's words, with what they are about. */
   readonly detail: string;
@@ -61,7 +61,7 @@ export interface PublishedLoss extends Omit<Loss, "number"> {
   readonly id: string;
 }
 
-/** What became of a batch, in values; the server has the rest of it. */
+/** The outcome of a batch, in values; the server has those that are not listed here. */
 export interface WriteResult {
   /** Dropped and counted. */
   readonly refused: number;
@@ -82,7 +82,7 @@ export interface OpenInput<D, S, M = SinkMemory> {
   readonly memory?: M | undefined;
 }
 
-/** What a kind keeps of one sink over its openings. The delivery owns it from the start of the sink to its end. */
+/** Memory that a kind keeps for one sink across openings. The delivery owns it from the start of the sink to its end. */
 export interface SinkMemory {
   /** Saves what outlasts the process. `removed`: the configuration no longer has the sink; deletes that instead. Never throws. */
   close(removed: boolean): void;
@@ -93,7 +93,7 @@ export interface MemoryLocation {
   /** Folder for a small file of this sink; undefined: nothing is saved. */
   readonly folder: string | undefined;
   readonly uuid: string;
-  /** As `SinkKind.endpoint` gives it: what is known of one server does not hold for another. */
+  /** The value of `SinkKind.endpoint`: knowledge of one server does not apply to another. */
   readonly endpoint: string;
   readonly log: Log;
 }
@@ -113,22 +113,22 @@ export interface SinkKind<D = unknown, S = unknown, M extends SinkMemory = SinkM
   readonly closedSoon?: { readonly hint: (sink: string) => string; readonly condition: Condition };
   /** Readouts of one source within this many ms make one batch. Throws ReasonError(UNKNOWN, interval_invalid) that names the field. */
   publishIntervalMs(details: D, unit: "seconds" | "milliseconds"): number;
-  /** What is wrong with the settings beside these details: the setting, what it needs, and what there is. Absent, or undefined: nothing. */
+  /** Says why the settings do not fit these details: the setting, what it needs, and what there is. Absent, or undefined: they fit. */
   settingsProblem?(settings: S, details: D): string | undefined;
   /** `host:port` or an address to listen on, for reports. */
   endpoint(details: D): string;
   /** It listens there, and others connect. Absent: it connects. */
   readonly listens?: boolean;
-  /** What protects the bytes on the way there, in words such as `TLS`. Pure. Absent: nothing. */
+  /** Names the protection of the bytes on the way there, such as `TLS`. Pure. Absent: nothing protects them. */
   encryption?(details: D, settings: S): string;
-  /** Of current values: bytes of readouts that wait for the sink in memory, as its setting max_waiting says. Absent: as the delivery has it. */
+  /** Limits the readouts of current values that wait for the sink in memory (setting max_waiting). Absent: the delivery's own limit. */
   maxWaitingBytes?(settings: S): number;
   /** Absent: the kind keeps nothing over openings. Never throws. */
   openMemory?(location: MemoryLocation): M;
   open(input: OpenInput<D, S, M>, ctx: Context): Promise<Sink>;
 }
 
-/** What a sink takes of older values at once. */
+/** Limits on the older values that a sink accepts at once. */
 export interface OlderBounds {
   /** Writes under way, from 1. */
   readonly writes: number;
@@ -159,7 +159,7 @@ export interface Sink {
   forget?(ctx: Context): Promise<void>;
   /** The way to the server, where the kind measures it. */
   link?(): LinkReport;
-  /** Of older values, where the sink itself sends newer ones first. Absent: half of inFlight, of any size. */
+  /** Limits for older values, when the sink itself sends newer ones first. Absent: half of inFlight, of any size. */
   older?(): OlderBounds;
   /** Settles when the connection is lost, with the ReasonError; never before open has returned. */
   readonly lost: Promise<Error>;

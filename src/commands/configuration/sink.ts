@@ -112,7 +112,7 @@ export function sinkSet(name: string, words: readonly string[], options: SinkFie
 const createdSchema = z.object({ uuid: uuidSchema });
 const objectOf = (details: unknown): object => (typeof details === "object" && details !== null ? details : {});
 
-/** What of a sink this machine keeps after the verb. */
+/** The part of a sink that this machine keeps after the verb. */
 interface LocalPart extends NextOptions {
   readonly isChanged: boolean;
   /** The words name a user, who has a password then. */
@@ -190,7 +190,7 @@ export function sinkRemove(name: string, options: ApiOptions, io: CommandIo): Pr
   });
 }
 
-/** What this machine keeps for a sink that has been deleted: options under its uuid, and secrets. */
+/** Removes the options (under its uuid) and the secrets that this machine keeps for a deleted sink. */
 async function forgetHere(
   api: ApiConnection,
   sink: { readonly uuid: string; readonly name: string | null },

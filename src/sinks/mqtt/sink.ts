@@ -94,7 +94,7 @@ function connectOptions({ uuid, name, details, settings: local, secrets }: Input
 /** One connection to a broker: values, and beyond them status, metadata and losses as far as the broker takes them. */
 class MqttSink implements Sink {
   readonly inFlight: number;
-  /** Of the whole connection. */
+  /** Warnings about the whole connection. */
   readonly #ownWarnings: readonly string[];
   readonly #notes = new TopicNotes(() => this.#warningsChanged());
   #warningsChanged: () => void = () => {};

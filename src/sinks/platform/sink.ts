@@ -29,7 +29,7 @@ const duration = (fallback: string, longest: string) =>
     .default(fallback)
     .transform((text) => parseDuration(text) ?? 1);
 
-/** What the requester keeps open to one API. */
+/** Connections that the requester keeps open to one API. */
 const MAX_IN_FLIGHT = 4;
 
 const settings = z.strictObject({
@@ -88,13 +88,13 @@ async function reach(requester: Requester, sink: string, patienceMs: number, { s
   }
 }
 
-/** Whether the API takes the key for what the document has: a list of no records. */
+/** True when the API accepts the key for a request that the document has: a list without records. */
 async function isKeyTaken(requester: Requester, sink: string, signal: AbortSignal): Promise<boolean> {
   const path = `/v2/data-sources?uuid=${encodeURIComponent(sink)}`;
   return (await requester.send({ method: "GET", path, maxBytes: MAX_ANSWER_BYTES, signal })).type === "json";
 }
 
-/** What became of the values of one batch so far. */
+/** The fate of the values of one batch so far. */
 interface Tally {
   refused: number;
   detail: string | undefined;
