@@ -42,7 +42,7 @@ export class AccountCopy {
     this.#save.run(body, crc32(body));
   }
 
-  /** Whether the tables that were copied hold what they held then. */
+  /** True when the copied tables still hold the same contents. */
   isOf(kept: string): boolean {
     return this.#text(Object.keys(JSON.parse(kept) as AccountRows)) === kept;
   }
@@ -63,7 +63,7 @@ export function keptAccount(db: Database.Database): string | undefined {
   }
 }
 
-/** As `keptAccount`, as rows. */
+/** Returns the result of `keptAccount` as rows. */
 export function keptRows(db: Database.Database): AccountRows | undefined {
   const body = keptAccount(db);
   return body === undefined ? undefined : (JSON.parse(body) as AccountRows);

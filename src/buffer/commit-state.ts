@@ -49,7 +49,7 @@ export function withRejected(before: FileState, { rejected = {}, overflowOfRun }
   return { ...before, rejected: counts, overflowOfRun: overflow };
 }
 
-/** Whether the work changes nothing on disk: while nothing is stored (`isStoring` false), ids that are reserved there cost no write. */
+/** True when the work changes nothing on disk: while nothing is stored (`isStoring` false), ids that are reserved there cost no write. */
 export function writesNothing(state: FileState, work: CommitWork, isStoring: boolean): boolean {
   const countsNothing =
     Object.values(work.rejected ?? {}).every((n) => n === 0) &&

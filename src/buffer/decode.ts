@@ -74,7 +74,7 @@ export function decodeReadout(layout: Layout, payload: Uint8Array, scratch: Read
   return { time, spanMs, clockSynced: (flags & CLOCK_SYNCED) !== 0, readings };
 }
 
-/** Whether the clock that stamped this readout was synchronised; true where the payload is not a readout. */
+/** True when the clock that stamped this readout was synchronised; true where the payload is not a readout. */
 export const wasClockSynced = (payload: Uint8Array): boolean => payload.length < 2 || ((payload[1] ?? 0) & CLOCK_SYNCED) !== 0;
 
 /** `isElement`: of an array, in which NaN and the infinities stand for elements without a value. */

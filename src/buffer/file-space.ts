@@ -50,7 +50,7 @@ export class FileSpace {
     return fileBytes(this.#file) + this.#walBytes();
   }
 
-  /** Whether the oldest values have to be dropped. */
+  /** True when the oldest values have to be dropped. */
   isTooLarge(): boolean {
     const { all, free } = this.#tables.pages();
     return all - free > this.#dropAbovePages;

@@ -25,7 +25,7 @@ export interface FileState extends SinksState {
   readonly stamps: readonly StampRange[];
 }
 
-/** What identifies a file, and does not change at run. */
+/** Facts that identify a file and do not change at run. */
 export interface FileIdentity {
   readonly epoch: string;
   readonly lost: Ledger["lost"];

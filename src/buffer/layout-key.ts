@@ -11,7 +11,7 @@ const VARIABLES_AT_ONCE = 200;
 /** Content key of a layout: SHA-256 over its fields in a fixed order, the first 32 hex digits. Kept per object: layouts do not change. */
 export const layoutKey = (layout: Layout): string => keys.get(layout) ?? atOnce(layoutKeySteps(layout));
 
-/** As layoutKey, in steps. */
+/** Computes layoutKey in steps. */
 export function* layoutKeySteps(layout: Layout): Steps<string> {
   const known = keys.get(layout);
   if (known !== undefined) return known;

@@ -68,7 +68,7 @@ export interface LossTable {
    */
   takeBackNewer(isWhole: boolean, falseSinceMs: number | undefined): void;
   forget(sink: string): void;
-  /** Whether times of losses may be corrected yet. */
+  /** True while some losses have times that may still be corrected. */
   hasWrong(): boolean;
   /** A clock of this start of the machine is right: corrects the times that another one of it has stamped. */
   correct(boot: string, bootTimeMs: number, isSynchronised: boolean): void;

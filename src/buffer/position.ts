@@ -60,7 +60,7 @@ export function union(ranges: readonly IdRange[]): IdRange[] {
   return result;
 }
 
-/** What is left of `ranges` without `taken`; both rising and apart (ranges may touch, and keep their borders). */
+/** Returns `ranges` without `taken`; both rising and apart (ranges may touch, and keep their borders). */
 export function without(ranges: readonly IdRange[], taken: readonly IdRange[]): IdRange[] {
   const left: IdRange[] = [];
   let first = 0;

@@ -1,4 +1,4 @@
-/** What a batch's row has in addition to its payload: its header, its numbers and its place in the page. */
+/** Bytes of a batch's row in addition to its payload: its header, its numbers and its place in the page. */
 const ROW_BYTES = 34;
 /** Of a page that holds rows, and of a page that continues one (https://www.sqlite.org/fileformat2.html#b_tree_pages). */
 const LEAF_HEADER_BYTES = 8;

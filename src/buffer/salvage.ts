@@ -30,7 +30,7 @@ const WANTED = ["gap", "age", "start"] as const;
 /** Columns that tables of older versions lack. */
 const ADDED: Readonly<Record<string, object>> = { meta: { overflow_of_run: 0 }, sink: { delivered_unstored: 0 } };
 
-/** What came of a file that was damaged. */
+/** The outcome for a damaged file. */
 export interface Salvaged {
   /** Values of all sinks that were pending in it and cannot be read. */
   readonly lost: number;

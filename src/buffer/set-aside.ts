@@ -10,7 +10,7 @@ export class DamagedFileError extends Error {
   override readonly name = "DamagedFileError";
 }
 
-/** Whether the file itself is at fault, so that a new one helps; not so for a full disk, rights, or a lock. */
+/** True when the file itself is at fault, so that a new one helps; false for a full disk, rights, or a lock. */
 export function isDamage(error: unknown, file: string): boolean {
   if (error instanceof DamagedFileError) return true;
   const code = errorCode(error);

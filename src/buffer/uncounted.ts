@@ -15,7 +15,7 @@ export class Uncounted {
     this.#say = say;
   }
 
-  /** Whether there is a note that a commit makes out of date. */
+  /** True when there is a note that a commit makes out of date. */
   get isNoted(): boolean {
     return this.#isNoted;
   }

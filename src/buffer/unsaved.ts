@@ -1,6 +1,6 @@
 import { closeSync, fdatasyncSync, openSync, readFileSync, writeSync } from "node:fs";
 
-/** What would be lost, uncounted, if the process ended now: values. */
+/** Values that would be lost, uncounted, if the process ended now. */
 export interface Unsaved {
   /** One life of the process. */
   readonly run: string;
@@ -24,7 +24,7 @@ export function prepareUnsaved(file: string): void {
   put(file, "wx", "");
 }
 
-/** What the last process wrote; undefined: nothing, or it cannot be read. */
+/** The last process's note; undefined: it wrote none, or the note is unreadable. */
 export function readUnsaved(file: string): Unsaved | undefined {
   try {
     const value: unknown = JSON.parse(readFileSync(unsavedFile(file), "utf8"));

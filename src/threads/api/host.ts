@@ -59,7 +59,7 @@ export class EmbeddedApi {
     return this.#lastChange;
   }
 
-  /** What a person should know of it, for status. */
+  /** Notes for people, shown in status. */
   notes(): readonly string[] {
     if (this.#problem !== undefined) return [this.#problem];
     return [...(this.#portTrouble === undefined ? [] : [this.#portTrouble]), ...this.#deaths.notes(Date.now())];

@@ -2,13 +2,13 @@ import { join } from "node:path";
 import type { LogMessage } from "../../lib/thread/log.ts";
 import type { ConfigChange } from "../../model/service-status.ts";
 
-/** Where the embedded API keeps the configuration. */
+/** The place in which the embedded API keeps the configuration. */
 export const embeddedDatabase = (stateDir: string): string => join(stateDir, "api", "api.db");
 
-/** Where the collector keeps the last good configuration. */
+/** The place in which the collector keeps the last good configuration. */
 export const lastGoodFile = (stateDir: string): string => join(stateDir, "last-good.json");
 
-/** What the embedded API starts with: the `workerData` of its worker. */
+/** The embedded API's input at its start: the `workerData` of its worker. */
 export interface ApiWorkerData {
   /** SQLite file; made with its folder where there is none. */
   readonly databaseFile: string;
@@ -28,7 +28,7 @@ export interface ApiWorkerData {
   readonly collector: string;
   readonly readoutIntervalUnit: "seconds" | "milliseconds";
   readonly publishIntervalUnit: "seconds" | "milliseconds";
-  /** Of the collector; for the OpenAPI description. */
+  /** The collector's version, for the OpenAPI description. */
   readonly version: string;
 }
 
@@ -48,7 +48,7 @@ export type ApiTask =
   /** `file` null: into the folder of the daily ones. */
   | { readonly type: "backup"; readonly file: string | null }
   | { readonly type: "backups" }
-  /** What a restore would bring and what it would replace; changes nothing. */
+  /** Shows what a restore would bring and what it would replace; changes nothing. */
   | { readonly type: "restore_look"; readonly from: RestoreFrom }
   /** Only while no service runs. */
   | { readonly type: "restore"; readonly from: RestoreFrom }
@@ -59,7 +59,7 @@ export type ApiTask =
 /** A backup, the newest where `file` is null; or the configuration that the collector keeps. */
 export type RestoreFrom = { readonly type: "backup"; readonly file: string | null } | { readonly type: "last_good" };
 
-/** What is in a backup, a database or the kept configuration. */
+/** The contents of a backup, a database or the kept configuration. */
 export interface RestoreSummary {
   readonly file: string;
   /** ISO 8601 UTC: when a backup was taken, a database changed last, the kept configuration was fetched. */
@@ -69,10 +69,10 @@ export interface RestoreSummary {
   readonly problem: string | null;
 }
 
-/** What `restore_look` answers. */
+/** The answer to `restore_look`. */
 export interface RestoreLook {
   readonly from: RestoreSummary;
-  /** What would be replaced; null: there is none. */
+  /** The configuration that it would replace; null: none. */
   readonly database: RestoreSummary | null;
   /** What the service overwrites when it starts again; null: there is none. */
   readonly last_good: RestoreSummary | null;
@@ -80,15 +80,15 @@ export interface RestoreLook {
   readonly lost: { readonly count: number; readonly names: readonly string[] };
 }
 
-/** What `restore` answers. */
+/** The answer to `restore`. */
 export interface Restored {
-  /** What it was restored from. */
+  /** The source of the restored configuration. */
   readonly file: string;
   /** The replaced database; null: there was none. */
   readonly aside: string | null;
   /** A copy of the kept configuration of before; null: there was none. */
   readonly last_good_aside: string | null;
-  /** What a person has to do in addition, such as to set a secret. */
+  /** Steps left for a person, such as to set a secret. */
   readonly warnings: readonly string[];
 }
 
@@ -101,13 +101,13 @@ export interface ApiTaskData {
   readonly task: ApiTask;
 }
 
-/** What a task answers; the result of each: see its function. */
+/** The answer to a task; the result of each: see its function. */
 export type ApiTaskAnswer =
   | { readonly type: "done"; readonly result: unknown }
   /** What was asked for is wrong (`isInput`), or it could not be done. */
   | { readonly type: "failed"; readonly message: string; readonly isInput: boolean };
 
-/** Where the keys of a new installation were written. */
+/** The files with the keys of a new installation. */
 export interface KeyFiles {
   readonly admin: string;
   readonly collector: string;

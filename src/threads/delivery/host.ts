@@ -13,9 +13,9 @@ import { type FromServing, StoreRelay } from "./store-relay.ts";
 
 export interface DeliveryOptions {
   readonly bufferFile: string;
-  /** Where sinks may connect to and listen, at the start. */
+  /** The addresses that sinks may connect to and listen on, at the start. */
   readonly policy: Policy;
-  /** Where the certificates of ours and of others are, for sinks that are servers. */
+  /** The place of our certificates and of others', for sinks that are servers. */
   readonly pki: PkiPlace;
   readonly log: Logger;
   readonly workerUrl: (name: string) => URL;

@@ -22,12 +22,12 @@ export interface SinkSpec {
   readonly withheldSecret?: string;
   /** Why nobody knows which options it has on this machine, in words: the sink then does not open. */
   readonly optionsProblem?: string;
-  /** What a person should know of how it is configured. */
+  /** Notes for people about its configuration. */
   readonly notes?: readonly string[];
   readonly publishIntervalUnit: "seconds" | "milliseconds";
 }
 
-/** What the delivery worker is started with. */
+/** The delivery worker's input at its start. */
 export interface DeliveryWorkerData {
   readonly policy: Policy;
   /** Folder of the small files that sinks keep over restarts. */

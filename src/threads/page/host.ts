@@ -46,7 +46,7 @@ export class PageHost {
     });
   }
 
-  /** What a person should know of it, for status. */
+  /** Notes for people, shown in status. */
   notes(): readonly string[] {
     return this.#trouble === undefined ? [] : [this.#trouble];
   }

@@ -3,7 +3,7 @@ import type { LogMessage } from "../../lib/thread/log.ts";
 import type { ServiceStatus, SourceStatus } from "../../model/service-status.ts";
 import type { LiveReadout, PlanView } from "../../model/source-insight.ts";
 
-/** What the page starts with: the `workerData` of its worker. */
+/** The page's input at its start: the `workerData` of its worker. */
 export interface PageWorkerData {
   /** `address:port`. */
   readonly listen: string;
@@ -31,14 +31,14 @@ export interface SourceLook {
   readonly filter: string;
   /** How many of those are left out before the first. */
   readonly from: number;
-  /** Whether the plan is wanted too. */
+  /** True asks for the plan too. */
   readonly hasPlan: boolean;
 }
 
 /** Variables of one look at most. */
 export const VARIABLES_AT_ONCE = 100;
 
-/** What a look found. */
+/** The result of a look. */
 export interface SourceView {
   readonly look: SourceLook;
   readonly source: SourceStatus;

@@ -2,7 +2,7 @@ import { randomUUID } from "node:crypto";
 import type { DeviceMemory, DriverContext } from "../../../drivers/driver.ts";
 import type { CallContext } from "./messages.ts";
 
-/** What of a call's context crosses to the worker. */
+/** The part of a call's context that crosses to the worker. */
 export const contextOf = ({ timeouts, resolve, progress, device }: DriverContext): CallContext => ({
   timeouts,
   resolves: resolve !== undefined,

@@ -22,7 +22,7 @@ export type PackedError = { readonly message: string; readonly causes: readonly 
       readonly refusals: readonly PackedError[];
       readonly items: readonly { readonly places: readonly number[]; readonly refusal: number }[];
     }
-  /** What a system error is known by (a name look-up's `code` and `syscall`). */
+  /** Properties that identify a system error (a name look-up's `code` and `syscall`). */
   | { readonly kind: "other"; readonly name: string; readonly code?: string; readonly syscall?: string; readonly errno?: number }
 );
 

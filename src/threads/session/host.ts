@@ -19,7 +19,7 @@ export interface SessionHostOptions {
   readonly abortGraceMs?: number;
 }
 
-/** What a call needs of its context here. */
+/** The part of its context that a call needs here. */
 type AskContext = Pick<DriverContext, "signal" | "log" | "progress" | "resolve" | "connected" | "kept">;
 
 interface Pending {

@@ -6,13 +6,13 @@ import type { PackedError } from "./errors.ts";
 import type { PackedPrepared } from "./prepared.ts";
 import type { PackedReadings } from "./readings.ts";
 
-/** What the session worker is started with. */
+/** The session worker's input at its start. */
 export interface SessionWorkerData {
   /** Where certificates are kept and whose they are; absent: no state folder keeps any. */
   readonly pki?: PkiPlace;
 }
 
-/** What of a call's context crosses; signal, log and look-up follow as messages of their own. */
+/** The part of a call's context that crosses; signal, log and look-up follow as messages of their own. */
 export interface CallContext {
   readonly timeouts: Timeouts;
   /** The host looks names up, because it has the policy and remembers answers. */
@@ -80,11 +80,11 @@ export type FromSessionWorker =
   | { readonly type: "progress"; readonly call: number; readonly done: number; readonly total: number | undefined }
   | { readonly type: "readings"; readonly call: number; readonly readings: PackedReadings; readonly alive: boolean }
   | { readonly type: "failed"; readonly call: number; readonly error: PackedError }
-  /** What an operator should know of a session has changed. */
+  /** A session's notes for the operator have changed. */
   | { readonly type: "warnings"; readonly session: number; readonly warnings: readonly string[] }
-  /** What was prepared in a session holds no longer. */
+  /** The points prepared in a session are no longer valid. */
   | { readonly type: "epoch"; readonly session: number; readonly epoch: string | undefined }
-  /** What a request of a session may hold has changed. */
+  /** The limits of a session's requests have changed. */
   | { readonly type: "limits"; readonly session: number; readonly limits: Limits }
   /** The device has ended a session. */
   | { readonly type: "lost"; readonly session: number }
@@ -99,6 +99,6 @@ export type FromSessionWorker =
 
 export type PageContent = { readonly prepared: readonly PackedPrepared[] } | { readonly discovered: readonly Discovered[] };
 
-/** What is asked and answered. */
+/** Requests and their answers. */
 export type Ask = Extract<ToSessionWorker, { type: "connect" | "load" | "read" | "prepare" | "discover" | "next" }>;
 export type Answer = Extract<FromSessionWorker, { type: "connected" | "loaded" | "readings" | "page" | "failed" }>;

@@ -3,7 +3,7 @@ import { FaultError } from "../../model/fault.ts";
 import type { DataType } from "../../model/value.ts";
 import { type PackedError, packError, unpackError } from "./errors.ts";
 
-/** What a device answered about a point, on its way to another thread; the point is named by its place in what was asked for. */
+/** A device's answer about a point, on its way to another thread; the point's place in the request names it. */
 export type PackedPrepared =
   /** `type` absent: that of the point. */
   | { readonly place: number; readonly address: unknown; readonly type?: DataType }

@@ -9,14 +9,14 @@ import type { Answer, Ask, ToSessionWorker } from "./messages.ts";
 import { unpackPrepared } from "./prepared.ts";
 import { unpackReadings } from "./readings.ts";
 
-/** What happens to the half of a session that is in the worker. */
+/** Events of the half of a session that is in the worker. */
 export interface Held {
   /** For lines that come outside of a call. */
   readonly log: Log;
   warn(warnings: readonly string[]): void;
-  /** What was prepared holds no longer. */
+  /** Prepared points are no longer valid. */
   renew(epoch: string | undefined): void;
-  /** What a request may hold has changed. */
+  /** The limits of a request have changed. */
   limit(limits: Limits): void;
   /** The device has ended the session. */
   lost(): void;

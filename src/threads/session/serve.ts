@@ -17,7 +17,7 @@ export interface SessionServerOptions {
   readonly drivers: Readonly<Record<string, DriverEntry>>;
   /** Makes what the drivers' contexts have as `pki`. */
   readonly pki?: (log: Log) => Pki;
-  /** What drivers keep of their devices in this thread. Absent: nothing. */
+  /** Memory that drivers keep of their devices in this thread. Absent: nothing. */
   readonly memories?: { of(key: string): DeviceMemory };
   /** All is closed: the thread may end. */
   readonly onStopped?: () => void;

@@ -34,7 +34,7 @@ interface Unanswered {
 
 /** The store has what waits a second time. */
 const MAX_UNANSWERED_BYTES = 12 * 2 ** 20;
-/** What a batch costs in memory on top of its payload. */
+/** Memory that a batch costs on top of its payload. */
 const BATCH_OVERHEAD_BYTES = 600;
 /** Each message wakes the store's thread, which costs more than what it carries. The store's own delay makes room for this one. */
 const POST_DELAY_MS = 50;
@@ -193,7 +193,7 @@ export class StoreClient {
     return this.#waitingSinceMs === undefined ? 0 : performance.now() - this.#waitingSinceMs;
   }
 
-  /** What `append` refused. */
+  /** Values that `append` refused. */
   rejected(): { readonly readouts: number; readonly values: number } {
     return { readouts: this.#rejectedReadouts, values: this.#rejectedValues };
   }
@@ -350,5 +350,5 @@ export class StoreClient {
   }
 }
 
-/** What a batch takes of the client's memory. */
+/** A batch's share of the client's memory. */
 const bytesOf = (batch: NewBatch): number => batch.payload.byteLength + BATCH_OVERHEAD_BYTES;

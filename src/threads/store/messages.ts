@@ -17,7 +17,7 @@ import type { Layout } from "../../model/layout.ts";
 /** Which sinks a delivery worker has: those that get the whole history, or those that serve current values only. */
 export type DeliveryOf = "every" | "latest";
 
-/** What the store worker is started with. */
+/** The store worker's input at its start. */
 export interface StoreWorkerData extends StoreOptions {
   /** Bytes under way to one delivery worker at once; default 8 MiB. */
   readonly maxUnderWayBytes?: number;

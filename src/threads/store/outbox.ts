@@ -11,7 +11,7 @@ const MAX_UNDER_WAY_BYTES = 8 * 2 ** 20;
 const RELAYED_AT_ONCE = 200;
 /** Of its bytes in one message: below what memory of its own is asked of the system for. */
 const PIECE_BYTES = 64 * 1024;
-/** What a batch costs in memory on top of its payload. */
+/** Memory that a batch costs on top of its payload. */
 const BATCH_OVERHEAD_BYTES = 400;
 
 export interface OutboxOptions {
@@ -25,7 +25,7 @@ export interface OutboxOptions {
   readonly maxUnderWayBytes?: number | undefined;
 }
 
-/** What a delivery worker is told first. */
+/** The first message to a delivery worker. */
 export interface Attached {
   /** The sinks that the file has; undefined: not known yet. */
   readonly sinks: readonly BufferSink[] | undefined;
