@@ -1,33 +1,35 @@
-import { existsSync } from "node:fs";
+import { existsSync, globSync } from "node:fs";
 import os from "node:os";
 import path from "node:path";
 import { configDefaults, defineConfig, type ViteUserConfig } from "vitest/config";
 import { BaseSequencer, type TestSpecification } from "vitest/node";
+import { LeftOut } from "./test/tiers/left-out.ts";
+import { BESIDE, TIERS, type Tier, tierOf } from "./test/tiers/tiers.ts";
 
-const UNIT = ["src/**/*.test.ts", "drivers/**/*.test.ts", "gateway/**/*.test.ts", "simulators/**/*.test.ts", "package/**/*.test.ts"];
-/** Tests beside the code that start threads, processes or servers, fill disks, or take more than about two seconds. */
-const SLOW = "**/*.slow.test.ts";
+/** Tests that start threads or servers: each file in a process of its own. */
+const SLOW = "**/*.{slow,system,parts,nightly}.test.ts";
 
 /** The files that take a minute and more, the longest first: begun last, one of them would be waited for alone. */
 const LONGEST = [
+  "test/conformance/drivers/s7plus.test.ts",
   "test/isolation/shared-lane.test.ts",
-  "test/isolation/s7plus.test.ts",
-  "test/lab/systemd/package.test.ts",
-  "test/cabinet/cabinet.test.ts",
-  "test/contract/documents.test.ts",
+  "test/isolation/s7plus.nightly.test.ts",
+  "test/lab/systemd/package.parts.test.ts",
+  "test/cabinet/cabinet.parts.test.ts",
+  "test/contract/documents.parts.test.ts",
   "test/e2e/pipes.test.ts",
-  "test/lab/systemd/systemd.test.ts",
-  "test/faults/net/matrix.test.ts",
+  "test/lab/systemd/systemd.parts.test.ts",
+  "test/faults/net/matrix.parts.test.ts",
   "test/conformance/drivers/opcua.test.ts",
-  "test/faults/mqtt/poison.test.ts",
+  "test/faults/mqtt/poison.parts.test.ts",
   "test/faults/opcua/hosted-server.test.ts",
-  "test/e2e/demo-kill.test.ts",
+  "test/plant/demo-kill.test.ts",
   "test/e2e/platform.test.ts",
   "test/e2e/reload.test.ts",
-  "drivers/opcua/driver.slow.test.ts",
-  "src/commands/configuration/restore.slow.test.ts",
-  "src/main.slow.test.ts",
-  "test/contract/kill.test.ts",
+  "drivers/opcua/driver.system.test.ts",
+  "src/commands/configuration/restore.system.test.ts",
+  "src/main.system.test.ts",
+  "test/contract/kill.system.test.ts",
   "test/faults/freeze/freeze.test.ts",
 ];
 
@@ -37,14 +39,14 @@ const TIMED = [
   "test/faults/freeze/*.test.ts",
   "test/faults/mqtt/{drain,slow-link,changing-link}.test.ts",
   "test/e2e/{reload,take-in,take-in-slices,plan-steps}.test.ts",
-  "src/delivery/isolation.slow.test.ts",
+  "src/delivery/isolation.system.test.ts",
 ];
 
 /**
  * Servers and threads whose files leave nothing behind: they share a process, since a process and its modules take nearly half a second of CPU.
  * What loads node-opcua cannot: it leaves variables of the environment and address spaces.
  */
-const SHARED = ["src/{api,configuration,os,service}/**/*.slow.test.ts"];
+const SHARED = ["src/{api,configuration,os,service}/**/*.{slow,system}.test.ts"];
 
 const gone = LONGEST.filter((file) => !existsSync(path.join(import.meta.dirname, file)));
 if (gone.length > 0) throw new Error(`vitest.config.ts names files that are not there: ${gone.join(", ")}`);
@@ -79,7 +81,7 @@ const BEHIND = { ...COMMON, setupFiles: [path.join(import.meta.dirname, "test/su
 const QUICK = {
   ...BEHIND,
   name: "quick",
-  include: [...UNIT, "test/architecture/**/*.test.ts"],
+  include: [BESIDE, "test/{architecture,tiers}/**/*.test.ts"],
   exclude: [...configDefaults.exclude, SLOW],
   isolate: false,
 } satisfies ViteUserConfig["test"];
@@ -89,15 +91,8 @@ const WHOLE = {
   ...BEHIND,
   name: "whole",
   globalSetup: [path.join(import.meta.dirname, "test/support/run-folder.ts")],
-  include: [
-    "src/**/*.slow.test.ts",
-    "drivers/**/*.slow.test.ts",
-    "gateway/**/*.slow.test.ts",
-    "simulators/**/*.slow.test.ts",
-    "package/**/*.slow.test.ts",
-    "test/**/*.test.ts",
-  ],
-  exclude: [...configDefaults.exclude, "test/architecture/**", ...TIMED, ...SHARED],
+  include: ["{src,drivers,gateway,simulators,package}/**/*.{slow,system,parts,nightly}.test.ts", "test/**/*.test.ts"],
+  exclude: [...configDefaults.exclude, "test/{architecture,tiers}/**", ...TIMED, ...SHARED],
 } satisfies ViteUserConfig["test"];
 
 const SHARING = { ...BEHIND, name: "shared", include: SHARED, isolate: false } satisfies ViteUserConfig["test"];
@@ -107,19 +102,35 @@ const AHEAD = { ...COMMON, name: "timed", include: TIMED, retry: 1 } satisfies V
 
 const PROJECTS = [AHEAD, WHOLE, SHARING, QUICK];
 
-/** Everything; with `--mode quick` the quick tests alone. */
-export default defineConfig(({ mode }) => ({
-  test:
-    mode === "quick"
-      ? {
-          // One more than there are processors: some tests wait.
-          maxWorkers: os.availableParallelism() + 1,
-          projects: [{ test: { ...QUICK, setupFiles: [...QUICK.setupFiles, path.join(import.meta.dirname, "test/support/few-runs.ts")] } }],
-        }
-      : {
-          // Most tests wait for sockets and timers.
-          maxWorkers: 2 * os.availableParallelism(),
-          sequence: { sequencer: LongestFirst },
-          projects: PROJECTS.map((test) => ({ test })),
-        },
-}));
+type Project = (typeof PROJECTS)[number];
+
+/** The project with those of its files that belong to the tier. */
+const ofTier = (project: Project, tier: Tier): Project => ({
+  ...project,
+  include: globSync(project.include, { exclude: "exclude" in project ? project.exclude : configDefaults.exclude }).filter(
+    (file) => tierOf(file) === tier,
+  ),
+});
+
+/** Everything; with `--mode quick` the quick tests alone, with `--mode` and a tier that tier. */
+export default defineConfig(({ mode }) => {
+  const tier = TIERS.find((one) => one === mode);
+  if (mode === "quick")
+    return {
+      test: {
+        // One more than there are processors: some tests wait.
+        maxWorkers: os.availableParallelism() + 1,
+        projects: [{ test: { ...QUICK, setupFiles: [...QUICK.setupFiles, path.join(import.meta.dirname, "test/support/few-runs.ts")] } }],
+      },
+    };
+  const projects = tier ? PROJECTS.map((project) => ofTier(project, tier)).filter(({ include }) => include.length > 0) : PROJECTS;
+  return {
+    test: {
+      // Most tests wait for sockets and timers.
+      maxWorkers: 2 * os.availableParallelism(),
+      sequence: { sequencer: LongestFirst },
+      reporters: ["default", ...(tier ? [new LeftOut(tier)] : [])],
+      projects: projects.map((test) => ({ test })),
+    },
+  };
+});
