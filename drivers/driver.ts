@@ -60,9 +60,9 @@ export interface Timeouts {
  */
 export interface DriverContext extends Pick<Context, "signal" | "log" | "pki" | "listenRefusal"> {
   readonly timeouts: Timeouts;
-  /** Absent: nobody looks at the frames. */
+  /** Absent: the frames are not shown. */
   readonly tap?: Tap;
-  /** Takes what passes over the connections that are opened, as their sockets give and take it. Absent: nobody keeps it. */
+  /** Records the bytes of the connections that the driver opens, as their sockets send and receive them. Absent: not recorded. */
   readonly wire?: Wire;
   /**
    * Name (or address) to its addresses, at least one, in the order in which they are tried, with the agent's memory and policy: no connection
@@ -75,9 +75,9 @@ export interface DriverContext extends Pick<Context, "signal" | "log" | "pki" | 
   readonly device?: DeviceMemory;
   /** What is kept of the source over restarts of the collector; given to `prepare`. Absent: nothing is. */
   readonly kept?: Kept;
-  /** Tells how far long work (preparing, discovering) has come; `total` undefined: not known. Absent: nobody looks. */
+  /** Tells how far long work (preparing, discovering) has come; `total` undefined: not known. Absent: not reported. */
   readonly progress?: (done: number, total: number | undefined) => void;
-  /** The handshake is done and the log-in begins: said by drivers that have both. Absent: nobody looks. */
+  /** The handshake is done and the log-in begins: said by drivers that have both. Absent: not reported. */
   readonly loggingIn?: () => void;
 }
 

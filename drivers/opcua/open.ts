@@ -146,7 +146,7 @@ async function trust(
   const hosts = [host, details.host];
   const verdict = await ctx.pki.judge(chain, { of: "server", peer: details.endpoint_url, trust: settings.trust, hosts });
   if (!verdict.trusted) throw certificateRefused(verdict.words);
-  if (verdict.firstUse) ctx.log.info({ thumbprint: verdict.thumbprint }, "the certificate of the server became trusted by its first use");
+  if (verdict.firstUse) ctx.log.info({ thumbprint: verdict.thumbprint }, "trusted the server's certificate on first use");
   if (
     settings.application_uri_check &&
     endpoint.applicationUri !== null &&

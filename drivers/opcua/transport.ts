@@ -187,7 +187,7 @@ export class Transport extends EventEmitter {
   #startChunk(): string | undefined {
     const length = this.#header.readUInt32LE(4);
     if (!/^(?:ACK|ERR|MSG|OPN|CLO)[FCA]$/.test(this.#header.toString("latin1", 0, 4)))
-      return `what the server sends is no OPC UA: it begins with ${quote(this.#header.toString("latin1"))}`;
+      return `the server does not speak OPC UA: its answer begins with ${quote(this.#header.toString("latin1"))}`;
     if (length <= HEADER_BYTES || length > BUFFER_BYTES) return `a chunk of the server says that it has ${length} bytes`;
     // In memory of its own: what node-opcua decodes may keep parts of it.
     this.#chunk = Buffer.allocUnsafe(length);

@@ -150,7 +150,7 @@ async function trust(
   if (chain.length === 0) throw certificateRefused("the gateway has no certificate");
   const verdict = await pki.judge(chain, { of: "server", peer: `gateway ${host}:${port}`, trust: settings.trust, hosts: [host] });
   if (!verdict.trusted) throw certificateRefused(verdict.words);
-  if (verdict.firstUse) ctx.log.info({ thumbprint: verdict.thumbprint }, "the certificate of the gateway became trusted by its first use");
+  if (verdict.firstUse) ctx.log.info({ thumbprint: verdict.thumbprint }, "trusted the gateway's certificate on first use");
   return verdict.hosts.length > 0
     ? []
     : [`the gateway's certificate does not name ${host}; it is trusted by its thumbprint ${verdict.thumbprint}`];

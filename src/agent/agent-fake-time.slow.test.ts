@@ -148,7 +148,7 @@ it.each(TIMED)(
       [4, true],
     ]);
     expect(report(1)?.warnings).toEqual([
-      "3 variables come with the device time 1601-01-01 (v1, for one), which is no time: the time of the readout is used",
+      "3 variables come with the device time 1601-01-01 (v1, for one), which is not a time: the time of the readout is used",
       expect.stringContaining("the device's clock is about 3 h behind this machine's"),
     ]);
     const stopping = agent.stop();

@@ -23,7 +23,7 @@ test("a float that is no quantity is named at the second look, with the command 
   expect(read([2.4e-41, 1, true])).toBeUndefined();
   expect(read([2.4e-41, 1, true], 1000)).toBeUndefined();
   expect(read([2.4e-41, 1, true])).toBe(
-    "level: 2.40e-41 is no value that a sensor has; the byte order is wrong, mostly: `collector explain tank-1 level` shows it in each order",
+    "level: 2.40e-41 is not a value of a sensor; the byte order is wrong, mostly: `collector explain tank-1 level` shows it in each order",
   );
   expect(read([2.4e-41, -7e33, true])).toContain("(and 1 more variables)");
   expect(read([42.5, 1, true])).toBeUndefined();

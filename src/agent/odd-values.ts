@@ -28,7 +28,7 @@ export class OddValues {
     if (!this.#first || this.#first.times < IN_A_ROW) return undefined;
     const { name, value, others } = this.#first;
     const more = others === 0 ? "" : ` (and ${others} more variables)`;
-    return `${name}: ${value.toPrecision(3)} is no value that a sensor has${more}; the byte order is wrong, mostly: \`collector explain ${this.#source} ${shellWord(name, "VARIABLE")}\` shows it in each order`;
+    return `${name}: ${value.toPrecision(3)} is not a value of a sensor${more}; the byte order is wrong, mostly: \`collector explain ${this.#source} ${shellWord(name, "VARIABLE")}\` shows it in each order`;
   }
 
   /** After a readout, in steps; `nowMs` is monotonic. */

@@ -25,7 +25,7 @@ it("warns of a plan that does not fit once, with the interval that would do, and
   expect(fit.warning).toBeUndefined();
   for (let i = 0; i < 3; i++) fit.watch(outcome({ spanMs: 10_000, requests: 50, unreached: 2600 }), 76);
   expect(fit.warning).toBe(
-    "the plan does not fit its interval: 76 requests of 200 ms take 15.2 s, the interval is 1 s; 2600 variables were not reached in the last readout, the next one goes on there; an interval of 19 s would do (`collector source set press-1 --interval 19s`); `collector plan press-1` shows the requests",
+    "the plan does not fit its interval: 76 requests of 200 ms take 15.2 s, the interval is 1 s; 2600 variables were not reached in the last readout, the next one continues there; an interval of 19 s would do (`collector source set press-1 --interval 19s`); `collector plan press-1` shows the requests",
   );
   fit.watch(outcome({ spanMs: 900 }), 76);
   expect(fit.warning).toBeDefined();

@@ -47,7 +47,7 @@ export class PlanFit {
     const fits = Math.ceil((neededMs * ROOM) / 1000);
     const missed =
       unreached > 0
-        ? `; ${countOf(unreached, "variable")} ${unreached === 1 ? "was" : "were"} not reached in the last readout, the next one goes on there`
+        ? `; ${countOf(unreached, "variable")} ${unreached === 1 ? "was" : "were"} not reached in the last readout, the next one continues there`
         : "";
     const isFirst = this.#warning === undefined;
     this.#warning = `the plan does not fit its interval: ${countOf(planned, "request")} of ${formatDuration(Math.max(1, Math.round(eachMs)))} take ${formatDuration(Math.round(neededMs))}, the interval is ${formatDuration(this.#intervalMs)}${missed}; an interval of ${fits} s would do (\`collector source set ${this.#source} --interval ${fits}s\`); \`collector plan ${this.#source}\` shows the requests`;

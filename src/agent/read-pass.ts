@@ -52,7 +52,7 @@ const PATIENT_EVERY = 5;
 const RESTING_REQUESTS = 2;
 
 const notReached = (why: string): BadReading => ({ quality: "bad", fault: "no_answer", detail: `not reached: ${why}` });
-const NOT_REACHED = notReached("the readout's time was up before; the next readout goes on here");
+const NOT_REACHED = notReached("the readout's time was up before; the next readout continues here");
 /** For a person who reads once. */
 const NOT_REACHED_ONCE = notReached("reading ended before");
 

@@ -91,12 +91,12 @@ it("says how many variables come with a time of nothing, which one, and what it 
   };
   expect(words(at(1_800_000_000_000))).toBeUndefined();
   expect(words(at(1_800_000_000_000), at(0))).toBe(
-    "b comes with the device time 1970-01-01, which is no time: the time of the readout is used",
+    "b comes with the device time 1970-01-01, which is not a time: the time of the readout is used",
   );
   expect(words(at(Date.UTC(1601, 0)), at(0), at(Number.NaN))).toBe(
-    "3 variables come with the device time 1601-01-01 (a, for one), which is no time: the time of the readout is used",
+    "3 variables come with the device time 1601-01-01 (a, for one), which is not a time: the time of the readout is used",
   );
-  expect(words(at(Number.NaN))).toContain("NaN, which is no time");
+  expect(words(at(Number.NaN))).toContain("NaN, which is not a time");
 });
 
 it("cuts details that a device made longer than anybody reads, and leaves the driver's own objects alone", () => {

@@ -135,7 +135,7 @@ export function noTimeWords({ variables }: Layout, { count, first, firstMs }: No
   const name = variables[first]?.name ?? String(first);
   const who = count === 1 ? `${name} comes` : `${count} variables come`;
   const which = count === 1 ? "" : ` (${name}, for one)`;
-  return `${who} with the device time ${isoDay}${which}, which is no time: the time of the readout is used`;
+  return `${who} with the device time ${isoDay}${which}, which is not a time: the time of the readout is used`;
 }
 
 /** The first that are bad, or have parts without a value, by name. Pure. */

@@ -411,7 +411,7 @@ class SourceTask {
 
   #crashed(error: unknown): void {
     const { clock, log, changed } = this.#deps;
-    log.error({ err: error, condition: "internal_error" }, "the collector failed while it read this source; the others go on");
+    log.error({ err: error, condition: "internal_error" }, "the collector failed while it read this source; other sources continue");
     const problem: Problem = { reason: { type: "UNKNOWN" }, condition: "internal_error", detail: messageOf(error) };
     this.#state = nextState(this.#state, problem, upMsOf(clock));
     changed();

@@ -109,7 +109,7 @@ export class Configuration {
       "keys and passwords can be read on the network; name a certificate in embedded_api.tls";
     const closed = this.#closed(this.#settings);
     return [
-      ...(this.#problem === undefined ? [] : [`${this.#problem}; the configuration API of before is asked`]),
+      ...(this.#problem === undefined ? [] : [`${this.#problem}; still polling the previous API`]),
       ...(closed === undefined ? [] : [`${closed}; the embedded configuration API is not served`]),
       ...(isReadable ? [readable] : []),
       ...(this.#embedded?.api.notes() ?? []),
@@ -135,7 +135,7 @@ export class Configuration {
       client = this.#clientOf(settings);
     } catch (error) {
       this.#problem = messageOf(error);
-      log.error({ err: error }, "the configuration API cannot be asked as the settings say; the one of before is asked");
+      log.error({ err: error }, "new API settings are unusable: still polling the previous API");
       return;
     }
     this.#problem = undefined;

@@ -111,7 +111,7 @@ async function pollConfiguration(options: PollingOptions, times: PollTimes, ctx:
   // Another API, or the same after a change of the settings: nothing that it said before counts.
   let current: Desired | null = options.current ? { ...options.current, revision: null } : null;
   const loaded = await loadLastGood(lastGoodFile, collector);
-  if (current) log.info({ api: client.base }, "what runs goes on until the configuration API has answered");
+  if (current) log.info({ api: client.base }, "running the last good configuration until the API answers");
   else if (loaded.type === "loaded") {
     current = loaded.configuration;
     log.info({ file: lastGoodFile, fetched_at: current.fetchedAt }, "running on the last good configuration until the API answers");

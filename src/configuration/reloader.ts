@@ -87,7 +87,7 @@ export class Reloader {
 
   /** Reads both files now. */
   reread(): void {
-    this.#options.log.info({}, "the settings and the policy are read again");
+    this.#options.log.info({}, "reloading settings and policy");
     this.#take((file) => file.reread());
   }
 

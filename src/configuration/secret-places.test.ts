@@ -172,7 +172,7 @@ test("the places are kept over restarts in a file of the owner's, which holds no
     writeFileSync(file, damage);
     const log = recordingLog();
     expect(new SecretPlacesFile(file, log).places.size).toBe(0);
-    expect(log.lines).toEqual([expect.stringMatching(/^error where the secrets of this machine were used is not known/)]);
+    expect(log.lines).toEqual([expect.stringMatching(/^error the file that binds secrets to addresses is unreadable: /)]);
     expect(() => readSecretPlaces(file)).toThrow(file);
   }
   const log = recordingLog();

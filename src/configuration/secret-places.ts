@@ -137,7 +137,7 @@ export class SecretPlacesFile {
       this.#places = new Map();
       log.error(
         { file },
-        `where the secrets of this machine were used is not known: ${messageOf(error)}; they are bound to where they are used now`,
+        `the file that binds secrets to addresses is unreadable: ${messageOf(error)}; bound again to the current addresses`,
       );
     }
   }

@@ -441,7 +441,7 @@ export class SinkPump {
 
 const endedByPolicy = ({ refusal }: { readonly refusal: string | undefined }): ReasonError =>
   refusal === undefined
-    ? new ReasonError("UNKNOWN", "policy.yaml has changed: the sink is opened again as it says now")
+    ? new ReasonError("UNKNOWN", "policy.yaml changed: reconnecting")
     : new ReasonError("UNKNOWN", refusal, { condition: "forbidden_by_policy" });
 
 function withFields(log: Log, fields: object): Log {

@@ -61,7 +61,7 @@ function openSentence(path: string, error: unknown): string {
   const code = errorCode(error);
   if (code === "ENOENT") return `${path} does not exist`;
   if (code === "EACCES" || code === "EPERM") return `${path} may not be read by this user; check its owner and mode (ls -l)`;
-  if (code === "ENOTDIR") return `${path}: a part of this path is no folder`;
+  if (code === "ENOTDIR") return `${path}: a part of this path is not a folder`;
   if (code === "ELOOP") return `${path}: the symbolic links form a circle`;
   return `${path} cannot be opened (${code || String(error)})`;
 }

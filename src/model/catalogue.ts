@@ -164,7 +164,7 @@ const REASONS: { readonly [T in ReasonType]: (at: Location, reason: Extract<Reas
 const CONDITIONS: { readonly [C in Condition]: (at: Location) => Explanation } = {
   details_missing: () => ({
     sentence: "The connection properties are missing: details is null in the configuration API.",
-    cause: "Nobody has entered the connection, or this API key may not read it.",
+    cause: "The connection is not entered yet, or this API key may not read it.",
     nextStep: "Enter the connection properties in the configuration API; for the embedded one `collector source set --help` says how.",
   }),
   configuration_invalid: () => ({

@@ -17,7 +17,7 @@ const CLOCKS =
   "Compare the clocks of both; `collector pki list` shows from when to when the certificate is valid, `sudo collector pki renew` makes a new one.";
 const USER = "Correct the user name, set the password with `sudo collector secret set SOURCE`, or correct the user's rights on the server.";
 const SECURITY = "Correct security_settings of the data source, or switch on what it wants on the server.";
-const CLIENTS = "Close other OPC UA clients of this server; a session that the collector has lost ends by itself.";
+const CLIENTS = "Close other OPC UA clients of this server; a session that the collector has lost ends after its time-out.";
 const BUSY = "Close other OPC UA clients of this server, or read more seldom.";
 const SUBSCRIPTIONS = "Set read_mode: plain in the settings of the data source, or raise the server's limit.";
 const LESS = "Nothing: the collector asks for less, and says so in its notes. max_nodes in the settings of the data source sets the most.";
@@ -54,11 +54,8 @@ const KNOWN: Readonly<Record<string, KnownStatus>> = {
     "the server misses a key usage in the certificate of the issuer of the collector's",
     RENEW,
   ),
-  BadCertificateTimeInvalid: ofOurCertificate("the server holds the collector's certificate for expired or not valid yet", CLOCKS),
-  BadCertificateIssuerTimeInvalid: ofOurCertificate(
-    "the server holds the certificate of the issuer of the collector's for expired or not valid yet",
-    CLOCKS,
-  ),
+  BadCertificateTimeInvalid: ofOurCertificate("the server rejects the collector's certificate: expired or not yet valid", CLOCKS),
+  BadCertificateIssuerTimeInvalid: ofOurCertificate("the server rejects our issuer's certificate: expired or not yet valid", CLOCKS),
   BadCertificateHostNameInvalid: ofOurCertificate("the server does not find the collector's host in the collector's certificate", RENEW),
   BadCertificateUriInvalid: ofOurCertificate("the application URI that the collector gave is not that of its certificate", RENEW),
   BadApplicationSignatureInvalid: of("the server does not accept the collector's signature", RENEW),

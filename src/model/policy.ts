@@ -26,7 +26,7 @@ const reach = (what: string) =>
       loopback: z
         .boolean()
         .default(false)
-        .describe(`Whether ${what} may be on this machine's loopback addresses (127.0.0.0/8, ::1), beside what networks says`),
+        .describe(`Whether ${what} may be on this machine's loopback addresses (127.0.0.0/8, ::1), in addition to networks`),
       ports: z.array(port).optional().describe("On which ports; absent: on any"),
     })
     .prefault({});

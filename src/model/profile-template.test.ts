@@ -34,7 +34,7 @@ test.each([
   ["{n:u8be}", { n: 1 }, "u8be is no format"],
   ["{n:d2}", { n: 100 }, "{n:d2}: 100 takes more than 2 digits"],
   ["{n:d}", { n: -1 }, "{n:d}: -1 is below zero"],
-  ["{n:d}", { n: "x" }, '{n:d}: "x" is no whole number'],
+  ["{n:d}", { n: "x" }, '{n:d}: "x" is not a whole number'],
   ["{n:u8}", { n: 256 }, "{n:u8}: 256 is not within 0 and 255"],
   ["{t:s3}", { t: "ABCD" }, '{t:s3}: "ABCD" is not 3 characters long'],
   ["{t:s}", { t: "A\r" }, "is not printable ASCII"],

@@ -104,7 +104,7 @@ export function renderValue(value: PlaceholderValue, format: PlaceholderFormat):
     return asciiOf(text);
   }
   const number = typeof value === "number" ? value : Number(value);
-  if (!Number.isSafeInteger(number) || value === "") return `${JSON.stringify(value)} is no whole number`;
+  if (!Number.isSafeInteger(number) || value === "") return `${JSON.stringify(value)} is not a whole number`;
   if (format.kind === "binary") return binaryOf(number, format);
   if (number < 0) return `${number} is below zero`;
   const digits = number.toString(format.kind === "decimal" ? 10 : 16);

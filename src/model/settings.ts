@@ -88,7 +88,7 @@ export const apiSettingsSchema = z
       .enum(["bare", "bearer"])
       .optional()
       .describe("Form of the Authorization header; absent: the bare key, and once Bearer after a 401"),
-    poll_interval: duration("10s").describe("How often the configuration is asked for"),
+    poll_interval: duration("10s").describe("How often the collector polls the configuration"),
     tls: z
       .strictObject({
         ca_file: z

@@ -217,7 +217,7 @@ test("a stream that nobody drains costs lines, counted, and not memory", () => {
   log.info({}, "two");
   stream.writableLength = 0;
   log.info({}, "three");
-  expect(lines).toEqual(["<4>log lines were dropped: nobody took them in time lines=2\n", "<6>three\n"]);
+  expect(lines).toEqual(["<4>log lines were dropped: the output was too slow lines=2\n", "<6>three\n"]);
 });
 
 test("the journal is known by device and inode", () => {

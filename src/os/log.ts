@@ -136,7 +136,7 @@ function takeOut(fields: Record<string, unknown>, name: string): unknown {
 }
 
 function droppedRecord(count: number): LogRecord {
-  return { level: "warn", time: new Date().toISOString(), lines: count, msg: "log lines were dropped: nobody took them in time" };
+  return { level: "warn", time: new Date().toISOString(), lines: count, msg: "log lines were dropped: the output was too slow" };
 }
 
 /** Whether the file handle is the journal's: JOURNAL_STREAM names its device and inode (systemd.exec(5)); a redirected one is not. */

@@ -28,7 +28,7 @@ test("a state folder that is read-only at the start keeps no service from readin
   const { service, alarms } = serviceIn(READ_ONLY, { RUNTIME_DIRECTORY: folder });
   await expect(service.open()).resolves.toBeUndefined();
   expect(alarms.list()).toEqual([
-    expect.stringMatching(/state_dir \/sys cannot be written to .*values wait in memory, and this service is asked on .*\.sock/),
+    expect.stringMatching(/state_dir \/sys cannot be written to .*values wait in memory, and this service answers on .*\.sock/),
   ]);
 });
 

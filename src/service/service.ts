@@ -138,7 +138,7 @@ export class Service {
         if (isUnwritable(second) || isAbsent(second)) return undefined;
         throw second;
       });
-      const asked = this.#socket ? `this service is asked on ${place}` : "no verb can ask this service";
+      const asked = this.#socket ? `this service answers on ${place}` : "no verb can ask this service";
       this.#unwritable = `state_dir ${stateDir} cannot be written to (${messageOf(error)}): data sources are read with the last good configuration, values wait in memory, and ${asked}; "findmnt -T ${stateDir}" tells whether its file system is read-only, "df -h ${stateDir}" whether it is full, "ls -la ${stateDir}" who owns it`;
       alarms.raise(this.#unwritable);
     }

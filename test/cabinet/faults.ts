@@ -101,7 +101,7 @@ export const faultsOf = (password: string): readonly CabinetFault[] => [
     fault: "byte order",
     on: "byte-order",
     state: "OK",
-    says: /level: .* is no value that a sensor has; the byte order is wrong, mostly/,
+    says: /level: .* is not a value of a sensor; the byte order is wrong, mostly/,
     command: /^collector explain byte-order level$/,
     exit: 0,
     shows: /CDAB +42\.5/,

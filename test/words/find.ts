@@ -9,7 +9,7 @@ const NO_SUBJECT = /^(?:of|as|what|whether|where|so many|the same)\b/i;
 
 /** Words that a reader from the trade stumbles over, and what to write instead. */
 export const STUMBLES: readonly { readonly pattern: RegExp; readonly better: string }[] = [
-  { pattern: /\b(?:is|are|was) (?:no|none)\b(?! longer)/i, better: "is not" },
+  { pattern: /(?<!there )\b(?:is|are|was) (?:no|none)\b(?! longer)/i, better: "is not" },
   { pattern: /\bnobody\b/i, better: "name who does not, or say not" },
   { pattern: /\bwho(?:so)?ever\b/i, better: "name the person or program" },
   { pattern: /\bwhat is there\b/i, better: "name the things" },

@@ -260,7 +260,7 @@ function extensionHandlers({ collectors, dataSources, dataSinks, variables, secr
     },
     getSecrets: ({ query, caller, isPrivate }) => {
       if (caller.role !== "collector" || caller.collector !== query.collector)
-        throw new HttpProblem(403, "secrets are given to the key of that collector alone");
+        throw new HttpProblem(403, "only that collector's key may read secrets");
       if (!isPrivate) throw new HttpProblem(403, "secrets are given over TLS or loopback alone");
       const owners = [...dataSources.uuidsOf(query.collector), ...dataSinks.uuidsOf(query.collector)];
       const found = secrets.read(owners);

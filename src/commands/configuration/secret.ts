@@ -244,7 +244,7 @@ export async function tell(
     };
   } catch (error) {
     if (!(error instanceof ServiceError)) throw error;
-    complain(io, `the running collector did not take the change and goes on as before: ${error.message}`);
+    complain(io, `the running collector did not take the change and keeps the previous value: ${error.message}`);
     return { service: "not_told", text: "" };
   }
 }

@@ -33,7 +33,7 @@ const MAX_BYTES = 256 * 1024 * 1024;
 export function capture(source: string, options: CaptureOptions, io: CommandIo): Promise<ExitCode> {
   const forMs = forMsOf(options.for);
   if (options.out === "-" && options.json) throw new UsageError("--json: the capture itself goes to the terminal with --out -");
-  if (options.out === "-" && io.stdout.isTTY) throw new UsageError("--out -: a capture is no text; pipe it, as in --out - | tshark -r -");
+  if (options.out === "-" && io.stdout.isTTY) throw new UsageError("--out -: a capture is not text; pipe it, as in --out - | tshark -r -");
   return withService(io, async () => {
     const first = await ask(source, -1, options.config, io);
     if (first.events.length === 0 && forMs === 0) {

@@ -90,7 +90,7 @@ function knownLines(known: Known | undefined, endpoint: string): readonly string
   return [
     state,
     ...(nextRetryAt === null ? [] : [`The service tries again at ${nextRetryAt}.`]),
-    "This opens a connection of its own beside the service's; it reads only.",
+    "Opens a second connection; the service's stays open. It reads only.",
   ];
 }
 

@@ -38,7 +38,7 @@ export const READ: Verb = {
     },
     {
       flags: "--timeout <duration>",
-      description: "deadline of one pass; looking addresses up has prepare_timeout beside it",
+      description: "deadline of one pass; address look-up has its own limit, prepare_timeout",
       default: "10s",
     },
     { flags: "--count <n>", description: "number of passes", default: "1" },
@@ -90,7 +90,7 @@ export const BROWSE: Verb = {
 /** `collector probe`. */
 export const PROBE: Verb = {
   usage: "probe <source> [words...]",
-  description: "Walk the way to a device or a broker step by step, and say where it ends and what to do.",
+  description: "Test each step of the connection to a device or broker; show which one fails and what to do.",
   args: {
     source: "name of a data source or data sink, or the type of a device that is not configured",
     words: "for such a device: key=value pairs (connection details and the driver's settings) and addresses",
@@ -135,7 +135,7 @@ the source is read three times over a connection of its own. Limits are those in
 /** `collector explain`. */
 export const EXPLAIN: Verb = {
   usage: "explain <source> <variable>",
-  description: "Show how a variable comes about: address, request, bytes, byte orders, scaling, value, sinks.",
+  description: "Trace one value: address, request, bytes, byte orders, scaling, sinks.",
   args: { source: SOURCE, variable: "name or uuid of the variable" },
   examples: [
     "collector explain press-1 temperature",
@@ -181,7 +181,7 @@ export const CAPTURE: Verb = {
     "collector capture press-1 --json | jq '{file, events, missing}'",
   ],
   options: [
-    { flags: "--for <duration>", description: "go on so long with what comes, at most 1h; absent: only what is kept already" },
+    { flags: "--for <duration>", description: "also record new frames for this time, at most 1h; absent: only kept frames" },
     { flags: "--out <file>", description: "file to write, which must not be there yet; - for a pipe (default: SOURCE-TIME.pcapng)" },
   ],
   notes: `It needs no root and asks nothing of the device: the service keeps the last bytes of each connection (captures in the settings).

@@ -155,7 +155,7 @@ class Report {
         `${name}: ${room.notKept} answers are not kept, for which there is no room; name the device, or filter the capture`,
       );
     if (counts.unpaired > 0) complain(this.#io, `${name}: ${counts.unpaired} messages of the device answer no request of the capture`);
-    if (counts.strayBytes > 0) complain(this.#io, `${name}: ${counts.strayBytes} bytes are no whole message of ${protocol.words}`);
+    if (counts.strayBytes > 0) complain(this.#io, `${name}: ${counts.strayBytes} bytes are not a whole message of ${protocol.words}`);
     writeLines(this.#io, [
       `${endText(end)}, ${protocol.words}: ${countOf(script.size, "different request")}, ${countOf(counts.answers, "answer")}`,
       `listening on ${endText({ address: place.host, port: place.port })} (${transport.toUpperCase()}); Ctrl-C ends it`,
@@ -184,7 +184,7 @@ class Report {
       return;
     }
     const extra = [
-      ...(byPlace > 0 ? [`${byPlace} of the answers were given by their place in the capture alone`] : []),
+      ...(byPlace > 0 ? [`${byPlace} requests were matched by order only`] : []),
       ...(refused > 0 ? [`${refused} connections were too many at once`] : []),
       ...(ended > 0 ? [`${ended} connections were ended: no message of the protocol came, or nobody took the answers`] : []),
     ];

@@ -4,7 +4,7 @@ import type { BufferOptions } from "./buffer.ts";
 /** `collector buffer …`. */
 export const BUFFER_VERBS: VerbGroup = {
   name: "buffer",
-  description: "Look at files of the buffer that were set aside, and deliver what can be read of them.",
+  description: "Recover damaged buffer files.",
   verbs: [
     {
       usage: "list",
@@ -12,7 +12,7 @@ export const BUFFER_VERBS: VerbGroup = {
       examples: ["sudo collector buffer list", "sudo collector buffer list --json"],
       json: JSON_ARRAY,
       notes:
-        "damaged: nobody has read it yet. taken: what could be read of it is delivered from the new file. newer: a newer collector delivers it. waiting: the service delivers it. recovered: it was delivered, and can be removed.",
+        "damaged: not read yet. taken: what could be read of it is delivered from the new file. newer: a newer collector delivers it. waiting: the service delivers it. recovered: it was delivered, and can be removed.",
       run: async (io, options: BufferOptions) => (await import("./buffer.ts")).bufferList(options, io),
     },
     {

@@ -27,8 +27,8 @@ export async function apiCheck({ api, ...settings }: Settings, signal: AbortSign
 
 /** What to do about a request that failed with this status, or without one; undefined: the API answers. */
 function stepFor(status: number | undefined): string | undefined {
-  if (status === undefined) return "Correct api.url in the settings, or make the API answer there; it is asked again by itself.";
+  if (status === undefined) return "Correct api.url in the settings, or make the API answer there; the collector asks it again.";
   if (status === 401 || status === 403)
     return "Put a key that the API takes into the file api.key_file of the settings names; it is read for each request.";
-  return status >= 500 ? "Look into the log of the API; it is asked again by itself." : undefined;
+  return status >= 500 ? "Look into the log of the API; the collector asks it again." : undefined;
 }

@@ -235,7 +235,7 @@ async function portChecks({ checked: { settings }, status }: Patient): Promise<r
         const said = status.alarms.find((alarm) => alarm.includes(`${key}: ${at} cannot be listened on`));
         if (said !== undefined) return trouble("ports", "failed", said, `End the other program, or choose another port as ${key}.`);
         if (state === "taken") return ok("ports", `${key}: ${at} is listened on`);
-        return trouble("ports", "warning", `${key}: nobody listens on ${at}`, "Type `collector tail`: the service has logged why.");
+        return trouble("ports", "warning", `${key}: no program listens on ${at}`, "Type `collector tail`: the service has logged why.");
       }
       if (state === "free") return ok("ports", `${key}: ${at} is free`);
       const holder = state === "taken" ? portHolder(port) : undefined;
@@ -246,7 +246,7 @@ async function portChecks({ checked: { settings }, status }: Patient): Promise<r
           `${key}: another program listens on ${at}${holder === undefined ? "" : `: ${holder}`}`,
           "Type `ss -ltnp` to find it, or choose another port.",
         );
-      return trouble("ports", "unknown", `${key}: ${at} cannot be tried by this user`, "Type `ss -ltn`.");
+      return trouble("ports", "unknown", `${key}: no permission to test ${at}`, "Type `ss -ltn`.");
     }),
   );
 }

@@ -91,7 +91,7 @@ export const CHECK: Verb = {
 /** `collector doctor`. */
 export const DOCTOR: Verb = {
   usage: "doctor",
-  description: "Look for what stands in the way on this machine: clock, disk, names, routes, ports, policy.",
+  description: "Check this machine: clock, disk, names, routes, ports, policy.",
   examples: ["collector doctor", "sudo collector doctor --json | jq '.checks[] | select(.result != \"ok\")'"],
   notes: "Looks up names and asks the kernel for routes; sends nothing to a device. `collector probe SOURCE` walks the way to one.",
   showsExitCodes: true,
@@ -107,7 +107,7 @@ export const TAIL: Verb = {
   json: "print one JSON object a line, as the log has them",
   options: [
     { flags: "-n, --lines <n>", description: "so many lines, 0 to 500", default: "20" },
-    { flags: "-f, --follow", description: "go on with the lines that come, until Ctrl-C" },
+    { flags: "-f, --follow", description: "follow new lines until Ctrl-C" },
   ],
   notes: "The service keeps its last 2000 lines, 1 MiB at most; journalctl -u collector has more.",
   run: async (io, source: string | undefined, options: TailOptions) => (await import("./tail.ts")).tail(source, options, io),

@@ -258,7 +258,7 @@ describe("the reader of captures", () => {
     writeFileSync(text, "no capture");
     await expect(readCapture(text, () => {})).rejects.toThrow(`${text}: it begins as neither pcap nor pcapng does`);
     await expect(readCapture(path.join(folder, "absent"), () => {})).rejects.toThrow(/absent does not exist$/);
-    await expect(readCapture(folder, () => {})).rejects.toThrow(/is no plain file/);
+    await expect(readCapture(folder, () => {})).rejects.toThrow(/it is not a plain file; a capture comes from a file/);
     const good = path.join(folder, "good");
     writeFileSync(good, pcapng(TALK));
     const progress: unknown[] = [];

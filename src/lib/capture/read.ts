@@ -115,7 +115,7 @@ function opened(source: string | AsyncIterable<Buffer>): { readonly chunks: Asyn
   if (typeof source !== "string") return { chunks: source };
   const stat = statSync(source);
   // A pipe or a device that stands where a file should be would be waited for.
-  if (!stat.isFile()) throw new CaptureError("it is no plain file; a capture comes from a file, or from stdin as -");
+  if (!stat.isFile()) throw new CaptureError("it is not a plain file; a capture comes from a file, or from stdin as -");
   return { chunks: createReadStream(source, { highWaterMark: CHUNK_BYTES }), totalBytes: stat.size };
 }
 

@@ -63,7 +63,7 @@ describe("SupervisedWorker", () => {
     await started.at(-1)?.terminate();
     await poll(hellos).toBe(3);
     expect(started).toHaveLength(3);
-    expect(causes).toEqual(["thrown on purpose", "it ended by itself with code 1"]);
+    expect(causes).toEqual(["thrown on purpose", "it ended with code 1"]);
     expect(lines).toEqual(["the test worker died and is started again in 1 ms", "the test worker died and is started again in 2 ms"]);
   });
 

@@ -171,7 +171,7 @@ export class SupervisedWorker<In> {
     const { ends, message, stack } = notice;
     if (ends) this.#failure ??= message;
     const fields = { worker: this.#name, condition: "internal_error", detail: message, ...(stack !== undefined && { stack }) };
-    const outcome = ends ? "which ends" : "which goes on";
+    const outcome = ends ? "which ends" : "which continues";
     this.#noticeLog.error(fields, `nobody caught an error in the ${this.#name} worker, ${outcome}`);
   }
 
@@ -181,7 +181,7 @@ export class SupervisedWorker<In> {
 
   #onExit(code: number): void {
     this.#worker = undefined;
-    if (!this.#stopping) this.#died(this.#failure ?? `it ended by itself with code ${code}`);
+    if (!this.#stopping) this.#died(this.#failure ?? `it ended with code ${code}`);
   }
 
   #died(cause: string): void {

@@ -144,7 +144,7 @@ export class SessionHost {
     }
     if (this.#silentHeartbeats >= MAX_SILENT_HEARTBEATS) {
       const silentMs = this.#silentHeartbeats * this.#heartbeatMs;
-      this.#options.log.error({ silentMs }, "the session worker has not answered for long and is ended");
+      this.#options.log.error({ silentMs }, "session worker hangs: restarting it");
       this.#silentHeartbeats = 0;
       void this.#worker.terminate();
       return;
