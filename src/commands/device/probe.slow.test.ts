@@ -150,7 +150,7 @@ describe("a data source", () => {
     );
     const known = await run("press-1");
     expect(known.out).toMatch(
-      /^press-1 \(modbus_tcp 127.*\nThe service: OK for .*, last value 2026-11-20T09:00:00Z\.\nThis opens a connection of its own/,
+      /^press-1 \(modbus_tcp 127.*\nThe service: OK for .*, last value 2026-11-20T09:00:00Z\.\nOpens a second connection/,
     );
     await socket.close();
   });
