@@ -1,4 +1,4 @@
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import path from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
@@ -138,4 +138,16 @@ test("check shows all that can be sent, or each problem with its line", async ()
   expect(bad.code).toBe(2);
   expect(bad.err).toContain(`${file}:4: framing.type: `);
   expect((await runCommand("profile", "check", path.join(folder, "absent.yaml"))).err).toContain("does not exist");
+});
+
+test("every whole profile of the page passes its check, one for each framing", async () => {
+  const page = readFileSync(path.join(ROOT, "docs/profiles.md"), "utf8");
+  const profiles = [...page.matchAll(/^```yaml\n(profile: 1\n[\s\S]*?)^```$/gm)].map(([, text]) => text ?? "");
+  const framings = profiles.map((text) => /type: (delimiter|length|fixed|control|x328)\b/.exec(text)?.[1]);
+  expect(framings.toSorted()).toEqual(["control", "delimiter", "fixed", "length", "x328"]);
+  for (const [at, text] of profiles.entries()) {
+    const { code, out, err } = await runCommand("profile", "check", write(`page-${at}.yaml`, text));
+    expect({ code, err, text }).toMatchObject({ code: 0, err: "" });
+    expect(out).toContain(/^name: (.*)$/m.exec(text)?.[1] ?? "a name");
+  }
 });
