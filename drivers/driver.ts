@@ -109,7 +109,7 @@ export interface Confirmation<A = unknown> {
    */
   readonly doubtful: readonly { readonly points: readonly Point<A>[]; readonly detail: string }[];
   /**
-   * So many ms ago began the look at the point that was looked at longest ago: what was read of any point before then was its own. Undefined:
+   * This many ms ago began the look at the point that was looked at longest ago: what was read of any point before then was its own. Undefined:
    * of none of them the device says when it changed.
    */
   readonly ageMs: number | undefined;
@@ -211,11 +211,11 @@ export interface Driver<D = unknown, S = unknown, A = unknown, R extends Request
   readonly usualPort?: number;
   /** Port by which tools that read captures know the protocol. Absent: it has none, and the device's own is written. */
   readonly standardPort?: number;
-  /** Whether a device of this type can be asked what it has. Absent: it cannot. */
+  /** True: a device of this type can be asked what it has. Absent: it cannot. */
   readonly canDiscover?: boolean;
-  /** Where the device is: sources that share it take turns. */
+  /** The place where the device is: sources that share it take turns. */
   endpoint(details: D, settings: S): Endpoint;
-  /** Where the device connects to, `address:port` of this machine. Pure. Absent, or undefined: the collector connects to the device. */
+  /** The place where the device connects to, `address:port` of this machine. Pure. Absent, or undefined: the collector connects to the device. */
   listensAt?(details: D, settings: S): string | undefined;
   /** What protects the bytes on the way there, in words such as `TLS`. Pure. Absent: nothing. */
   encryption?(details: D, settings: S): string;
@@ -258,7 +258,7 @@ export interface Driver<D = unknown, S = unknown, A = unknown, R extends Request
    * device refuses as one (a range, an item, a request) holds no point of `apart` together with points before it.
    */
   plan(points: readonly Point<A>[], limits: L, apart?: ReadonlySet<Point>): R[];
-  /** As `plan`, in steps of well below a millisecond: other sources are read between them. Absent: they wait until all is planned. */
+  /** `plan` in steps of well below a millisecond: other sources are read between them. Absent: they wait until all is planned. */
   planSteps?(points: readonly Point<A>[], limits: L, apart?: ReadonlySet<Point>): Steps<R[]>;
   /**
    * Loads what connecting stands on, such as a library. Awaited before the time of a device begins: on a slow or busy machine it takes

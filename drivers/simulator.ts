@@ -19,7 +19,7 @@ export interface Simulator {
 
 export type StartSimulator = (options?: Listening) => Promise<Simulator>;
 
-/** Where a device listens: port 0 or absent takes a free one; 127.0.0.1 unless told otherwise. */
+/** The place where a device listens: port 0 or absent takes a free one; 127.0.0.1 unless told otherwise. */
 export interface Listening {
   readonly port?: number;
   readonly host?: string;

@@ -39,7 +39,7 @@ export interface BackendServer {
 
 export interface Page {
   readonly entries: readonly BrowseEntry[];
-  /** Where the next page goes on; absent: this is the last. At most 256 characters. */
+  /** The place where the next page goes on; absent: this is the last. At most 256 characters. */
   readonly next?: string;
 }
 

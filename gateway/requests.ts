@@ -36,9 +36,9 @@ export function objectOf(line: Uint8Array): Fields {
     const parsed: unknown = JSON.parse(UTF8.decode(line));
     if (typeof parsed === "object" && parsed !== null && !Array.isArray(parsed)) return parsed as Fields;
   } catch {
-    throw bad("the line is no JSON in UTF-8");
+    throw bad("the line is not JSON in UTF-8");
   }
-  throw bad("the line is no JSON object");
+  throw bad("the line is not a JSON object");
 }
 
 /** Throws GatewayError `bad_request`. */

@@ -18,7 +18,7 @@ type Value = PlainValue | readonly PlainValue[];
 export interface SimulatedItem {
   /** By which it is read. */
   readonly item: string;
-  /** Where it is found: names from the top down, its own last. Absent: its name alone, at the top. */
+  /** The place where it is found: names from the top down, its own last. Absent: its name alone, at the top. */
   readonly path?: readonly string[];
   readonly type: string;
   /** What it has at a time (epoch ms). */

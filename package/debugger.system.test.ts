@@ -66,7 +66,7 @@ afterAll(() => {
 });
 
 describe("no process of the package opens a debugger on SIGUSR1", () => {
-  /** Whether it catches a signal (proc(5), SigCgt), as Node does with this one where it means to open a debugger. */
+  /** True: it catches a signal (proc(5), SigCgt), as Node does with this one where it means to open a debugger. */
   const catches = (pid: number, signal: "SIGHUP" | "SIGUSR1"): boolean => {
     const [, caught = "0"] = /^SigCgt:\s*(\S+)/m.exec(readFileSync(`/proc/${pid}/status`, "latin1")) ?? [];
     return ((BigInt(`0x${caught}`) >> BigInt(constants.signals[signal] - 1)) & 1n) === 1n;

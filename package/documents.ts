@@ -76,7 +76,7 @@ const ENVIRONMENT = [
     "The proxy to the configuration API where the settings name none (api.proxy). Lower case wins.",
   ],
   ["CREDENTIALS_DIRECTORY", "Secrets that systemd hands over (LoadCredential= of the unit)."],
-  ["NOTIFY_SOCKET, WATCHDOG_USEC, WATCHDOG_PID", "The service manager that is told of readiness and status, and its watchdog."],
+  ["NOTIFY_SOCKET, WATCHDOG_USEC, WATCHDOG_PID", "The service manager's socket for readiness, status and watchdog."],
   ["JOURNAL_STREAM", "Set by systemd where the log goes to the journal; each line has its priority then."],
   ["XDG_STATE_HOME, HOME", "Where read and browse keep certificates of a person who may not write to the state folder."],
 ] as const;

@@ -177,7 +177,7 @@ function sqliteVersion(): string {
   }
 }
 
-/** Where a package lies; one for another architecture is fetched, as the lock file names it. */
+/** The place where a package lies; one for another architecture is fetched, as the lock file names it. */
 function installed(name: string, lock: Readonly<Record<string, { version?: string; integrity?: string }>>, work: string): string {
   const here = path.join(ROOT, "node_modules", name);
   if (statSync(here, { throwIfNoEntry: false })) return here;

@@ -100,7 +100,7 @@ function layOut({ tree, app, components, manPage, sbom, changelog }: Layout): vo
     chmodSync(target, mode);
   };
   put("usr/bin/collector-simulate", WRAPPER, 0o755);
-  // Where /usr/lib/collector/app/main.js looks for it.
+  // If /usr/lib/collector/app/main.js looks for it.
   cpSync(app, path.join(tree, "usr/lib", SIMULATORS), { recursive: true });
   put("usr/share/man/man1/collector-simulate.1.gz", gzipSync(manPage, { level: 9 }));
   const doc = `usr/share/doc/${SIMULATORS}`;

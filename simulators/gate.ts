@@ -10,7 +10,7 @@ export interface GateOptions {
   readonly port: number;
   /** Of the device, on 127.0.0.1. */
   readonly devicePort: number;
-  /** Whether datagrams pass too. */
+  /** True: datagrams pass too. */
   readonly hasUdp: boolean;
   readonly slowMs?: number;
   readonly dropEveryMs?: number;
@@ -44,7 +44,7 @@ export class Gate {
     this.#options = options;
   }
 
-  /** Where it listens, also while it does not. */
+  /** The place where it listens, also while it does not. */
   port = 0;
 
   /** From now on exactly these are in force. Throws what listening fails with, where the port was taken meanwhile. */

@@ -33,7 +33,7 @@ let printed: Log | undefined;
 let isEnding = false;
 
 // Whoever reads our output may leave: a verb then ends, and a service goes on without its listener.
-const stdout = new ProcessOutput(process.stdout, () => stop.abort(new Error("nobody takes the output")));
+const stdout = new ProcessOutput(process.stdout, () => stop.abort(new Error("nothing reads the output")));
 const stderr = new ProcessOutput(process.stderr, () => undefined);
 
 const io: CommandIo = {
@@ -90,7 +90,7 @@ function nameProcess(): void {
   }
 }
 
-/** Whether this process has lost its controlling terminal (tty(4)), or never had one. */
+/** True: this process has lost its controlling terminal (tty(4)), or never had one. */
 function isTerminalGone(): boolean {
   try {
     closeSync(openSync("/dev/tty", constants.O_RDONLY | constants.O_NOCTTY));

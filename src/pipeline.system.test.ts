@@ -46,7 +46,7 @@ async function outage() {
   const layout = plainLayout(VALUES);
   const ledger = () => pipeline.sinks()[0]?.ledger;
   let readouts = 0;
-  /** So many readouts, one a second, and the account behind them. */
+  /** This many readouts, one a second, and the account behind them. */
   const read = async (count: number): Promise<void> => {
     for (let n = 0; n < count; n++) pipeline.append(layout, plainReadout(VALUES, readouts++));
     vi.advanceTimersByTime(count * 1000);

@@ -75,17 +75,17 @@ export class Pipeline {
     this.#every = new DeliveryHost("every", this.#deliveryOptions);
   }
 
-  /** As StoreClient.append. */
+  /** See StoreClient.append. */
   append(layout: Layout, readout: Readout): boolean {
     return this.#client.append(layout, readout);
   }
 
-  /** As StoreClient.appendInSlices. */
+  /** See StoreClient.appendInSlices. */
   appendInSlices(layout: Layout, readout: Readout): Promise<boolean> {
     return this.#client.appendInSlices(layout, readout);
   }
 
-  /** As StoreClient.prepare. */
+  /** See StoreClient.prepare. */
   prepare(layout: Layout): Promise<void> | undefined {
     return this.#client.prepare(layout);
   }
@@ -109,7 +109,7 @@ export class Pipeline {
     this.#latest?.setSinks(serving);
   }
 
-  /** Where sinks may connect to and listen from now on. */
+  /** The place where sinks may connect to and listen from now on. */
   setPolicy(policy: Policy): void {
     this.#deliveryOptions = { ...this.#deliveryOptions, policy };
     for (const delivery of this.#deliveries()) delivery.setPolicy(policy);
@@ -166,7 +166,7 @@ export class Pipeline {
     };
   }
 
-  /** As StoreClient.unstoredForMs. */
+  /** See StoreClient.unstoredForMs. */
   unstoredForMs(): number {
     return this.#client.unstoredForMs();
   }

@@ -4,7 +4,7 @@ import { addressInvalid, typeMismatch } from "../lib/text.ts";
 import { AREAS, type Area, areaName, MAX_BANK, type Place } from "./areas.ts";
 import { dataTypeOf, KINDS, type Kind, type KindOf, kindOf, wordsOf } from "./types.ts";
 
-/** Where a variable is, and how it is read. */
+/** The place where a variable is, and how it is read. */
 export interface FinsVariable {
   readonly area: Area;
   /** Of E; undefined: the one that the program has selected, and for all other areas. */

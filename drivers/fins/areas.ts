@@ -8,7 +8,7 @@ export type Area = (typeof AREAS)[number];
  */
 export type Layout = "cs" | "cv" | "c" | "unknown";
 
-/** Where an area is on the wire: its code, and the address of its number 0. */
+/** The place where an area is on the wire: its code, and the address of its number 0. */
 export interface Place {
   readonly code: number;
   readonly base: number;
@@ -83,7 +83,7 @@ export interface InArea {
   readonly isFlag: boolean;
 }
 
-/** Where it is on the wire; a string: this controller has no such place, and what would help. */
+/** The place where it is on the wire; a string: this controller has no such place, and what would help. */
 export function placeOf(what: InArea, layout: Layout): Place | string {
   const found = what.area === "E" ? bankOf(what.bank, layout) : TABLES[layout][what.area];
   if (!found) {
@@ -131,6 +131,6 @@ export function classicLayout(model: string | undefined): Layout {
   return CV_OR_NEWER.test(model) ? "cv" : C_SERIES.test(model) ? "c" : "unknown";
 }
 
-/** Whether the model is of the series CS1 or newer; undefined: it is not known. */
+/** True: the model is of the series CS1 or newer; undefined: it is not known. */
 export const isNewer = (model: string | undefined): boolean | undefined =>
   model === undefined ? undefined : NEWER.test(model) ? true : CV_OR_NEWER.test(model) || C_SERIES.test(model) ? false : undefined;

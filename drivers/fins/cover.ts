@@ -43,7 +43,7 @@ const PER_BYTE = 1e-9;
 /** What is read as a range because that takes fewer bytes bridges no more than this. */
 const DENSE_GAP = 4;
 
-/** Whether so many of these words are worth a range instead of a list: it takes no more bytes. */
+/** True: so many of these words are worth a range instead of a list: it takes no more bytes. */
 export const isDense = (words: number, items: number): boolean => words * WORD_BYTES <= items * ITEM_BYTES;
 
 /** Units in one step. */
@@ -79,7 +79,7 @@ function* cheapest(units: SpaceUnits, { maxWords, maxItems, maxGap, maxPoints }:
   const { starts, ends, firsts, isApart } = units;
   const n = starts.length;
   const cost = new Float64Array(n + 1);
-  /** Where the range that ends with the unit begins; -1: the unit is in a list. */
+  /** The place where the range that ends with the unit begins; -1: the unit is in a list. */
   const from = new Int32Array(n).fill(-1);
   let first = 0;
   // Units may overlap where they had to be split.

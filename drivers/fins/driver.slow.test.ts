@@ -556,7 +556,7 @@ describe("a conversation over TCP", () => {
     ["a frame that is too short", "46494e53 00000015 00000002 00000000 c00002 00fb00 00c800 SID 0101 00", /a FINS frame of 13 bytes/],
     ["a frame with an error", WORDS.replace("00000002 00000000", "00000002 00000003"), /a frame with error 0x03/],
     ["an unknown message", "46494e53 00000008 00000009 00000000", /FINS\/TCP command 9/],
-    ["nodes again", NODES, /node numbers that nobody asked for/],
+    ["nodes again", NODES, /node numbers without a request/],
   ])("that answers with %s breaks the protocol", async (_, answer, message) => {
     const { port } = await scripted([NODES, MODEL, answer]);
     const opened = await open(port, { local: { max_items: 0 } });

@@ -31,7 +31,7 @@ export const MAX_WORDS = 999;
 /** Multiple memory area read: words and flags of one multiple read on these networks. */
 export const MAX_ITEMS = 167;
 
-/** Where a frame goes, and who sends it. */
+/** The place where a frame goes, and who sends it. */
 export interface Route {
   readonly destination: FinsAddress;
   readonly source: FinsAddress;
@@ -87,7 +87,7 @@ export function commandFrame({ destination, source }: Route, command: Uint8Array
   return frame;
 }
 
-/** Whether these bytes are a FINS answer with its end code; a command to this machine is none. */
+/** True: these bytes are a FINS answer with its end code; a command to this machine is none. */
 export const isAnswer = (frame: Buffer): boolean => frame.length >= DATA_AT && ((frame[0] ?? 0) & ICF_IS_ANSWER) !== 0;
 
 export const sidOf = (frame: Buffer): number => frame[SID_AT] ?? 0;

@@ -26,7 +26,7 @@ export interface FinsRead extends Request<FinsVariable> {
   /** Of the values, without the area codes between them in an answer. */
   readonly dataBytes: number;
   readonly decoders: readonly Decoder[];
-  /** Where a point begins in these bytes. */
+  /** The place where a point begins in these bytes. */
   readonly offsets: Int32Array;
 }
 
@@ -35,7 +35,7 @@ export interface FinsLimits extends Limits {
   readonly maxWords: number;
   /** Words and flags of one multiple read; 0: the controller has no such command. */
   readonly maxItems: number;
-  /** Words that nobody asked for and one range may bridge. */
+  /** Unused words that one range may bridge. */
   readonly maxGap: number;
 }
 
@@ -66,7 +66,7 @@ export const plan = (points: readonly Point<FinsVariable>[], limits: FinsLimits,
 /** Points, and units that lists are made of, in one step. */
 const [AT_ONCE, LOOSE_AT_ONCE] = [1000, 250];
 
-/** As plan, in steps. */
+/** plan in steps. */
 export function* planSteps(points: readonly Point<FinsVariable>[], limits: FinsLimits, apart?: ReadonlySet<Point>): Steps<FinsRead[]> {
   const maxWords = Math.max(1, Math.min(limits.maxWords, limits.maxBytes >> 1));
   // In an answer each word comes behind its area code.

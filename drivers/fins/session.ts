@@ -33,7 +33,7 @@ import { strideOf } from "./types.ts";
 const MAX_POINTS = 65_536;
 /** Points in one batch of what is prepared. */
 const BATCH = 500;
-/** So many words of one datagram still fit into one packet of Ethernet. */
+/** This many words of one datagram still fit into one packet of Ethernet. */
 const UDP_WORDS = 700;
 /** W227: of one read and one multiple read of the C series. */
 const [C_SERIES_WORDS, C_SERIES_ITEMS] = [256, 128];
@@ -234,7 +234,7 @@ export class FinsSession implements Session<FinsVariable, FinsRead, FinsLimits> 
     return isUnknown || isTooLarge(code) ? new TooLarge(refusal, isUnknown) : refusal;
   }
 
-  /** Where the values of an answer are. Throws ReasonError: it has others than were asked for. */
+  /** The place where the values of an answer are. Throws ReasonError: it has others than were asked for. */
   #valuesIn(frame: Buffer, request: FinsRead): readonly [data: Buffer, start: number] {
     const { items, dataBytes, text } = request;
     if (items) {

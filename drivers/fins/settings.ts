@@ -31,7 +31,7 @@ export const settingsSchema = z.strictObject({
     .min(0)
     .max(MAX_WORDS - 1)
     .default(MAX_WORDS - 1)
-    .describe("Words that nobody asked for and one range may bridge, where that saves requests"),
+    .describe("Unused words that one range may bridge, where that saves requests"),
 });
 
 export type FinsSettings = z.infer<typeof settingsSchema>;

@@ -102,7 +102,7 @@ const CV: readonly Stretch[] = [
 const byCode = (stretches: readonly Stretch[]): ReadonlyMap<number, readonly Stretch[]> => Map.groupBy(stretches, ({ code }) => code);
 const LAYOUTS: Readonly<Record<Family, ReadonlyMap<number, readonly Stretch[]>>> = { cs: byCode(CS), c: byCode(C), cv: byCode(CV) };
 
-/** Where an area code and an address point to. Pure. */
+/** The place where an area code and an address point to. Pure. */
 export function locate(family: Family, code: number, address: number): Location {
   const stretches = LAYOUTS[family].get(code);
   if (!stretches) return "unknown";

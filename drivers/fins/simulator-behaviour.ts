@@ -10,7 +10,7 @@ export type Transport = "tcp" | "udp";
 export interface RelayError {
   /** Without the relay's own bit: 0x0201. */
   readonly endCode: number;
-  /** Where it failed. */
+  /** The place where it failed. */
   readonly network: number;
   readonly node: number;
   /** The frame stops after the end code: where it failed is not told. */
@@ -69,5 +69,5 @@ export interface Way {
   hangUp(how: "fin" | "rst"): void;
 }
 
-/** Where answers over UDP go: `source`, the address and port they came from; else as a static conversion or a table says. */
+/** The place where answers over UDP go: `source`, the address and port they came from; else as a static conversion or a table says. */
 export type UdpAnswers = "source" | { readonly host: (node: number) => string; readonly port: number | "source" };

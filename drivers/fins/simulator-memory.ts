@@ -70,7 +70,7 @@ export class FinsMemory {
     }
   }
 
-  /** Where an address on the wire points to, and the answer to so many elements from there on. */
+  /** The place where an address on the wire points to, and the answer to so many elements from there on. */
   read(code: number, address: number, bit: number, count: number): { readonly item: ItemRequest; readonly answer: ItemAnswer } {
     const found = locate(this.family, code, address);
     if (found === "unknown" || found === "outside") {

@@ -161,7 +161,7 @@ export class TcpLink implements FinsLink {
   #takeNodes(message: Buffer, error: number): string | undefined {
     const onNodes = this.#onNodes;
     this.#onNodes = undefined;
-    if (!onNodes) return "node numbers that nobody asked for";
+    if (!onNodes) return "node numbers without a request";
     const nodes = nodesOf(message);
     if (error !== 0) onNodes(this.#refused(error));
     else if (nodes) onNodes(nodes);

@@ -5,7 +5,7 @@ import { decodeText, notANumber, numberReader, WORD_ORDERS, type WordOrder } fro
 
 const TYPES = Object.keys(NUMBER_BYTES) as NumberType[];
 
-/** Where byte i of the most-significant-first value lies on the wire, as the docstring of WORD_ORDERS spells it. */
+/** The place where byte i of the most-significant-first value lies on the wire, as the docstring of WORD_ORDERS spells it. */
 const LETTERS: Readonly<Record<WordOrder, Readonly<Record<number, string>>>> = {
   ABCD: { 2: "AB", 4: "ABCD", 8: "ABCDEFGH" },
   BADC: { 2: "BA", 4: "BADC", 8: "BADCFEHG" },

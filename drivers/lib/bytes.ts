@@ -2,7 +2,7 @@ import { isAscii, isUtf8 } from "node:buffer";
 import { NUMBER_BYTES, type NumberType, type Scalar } from "../../src/model/value.ts";
 
 /**
- * Where the bytes of a value of two-byte words lie, A the most significant, for two words: ABCD big-endian; CDAB the low word
+ * The place where the bytes of a value of two-byte words lie, A the most significant, for two words: ABCD big-endian; CDAB the low word
  * first; BADC the bytes of each word swapped; DCBA little-endian. Four words likewise: ABCDEFGH, GHEFCDAB, BADCFEHG, HGFEDCBA.
  */
 export const WORD_ORDERS = ["ABCD", "BADC", "CDAB", "DCBA"] as const;
@@ -83,7 +83,7 @@ const isHardlyLatin = (last: Buffer, isFull: boolean): boolean =>
 /** What begins U+0080 to U+00FF in UTF-8. */
 const LATIN_LEADS = new Set([0xc2, 0xc3]);
 
-/** Where a character of several bytes begins that the end cuts; the length where none does. RFC 3629, 3. */
+/** The place where a character of several bytes begins that the end cuts; the length where none does. RFC 3629, 3. */
 function lastCharacterAt(text: Buffer): number {
   for (let back = 1; back <= Math.min(3, text.length); back++) {
     const byte = text[text.length - back] ?? 0;

@@ -19,7 +19,7 @@ export interface Framing {
    */
   frameLength(bytes: Buffer, start: number): number | undefined | string;
   readonly maxFrameBytes: number;
-  /** So many more bytes of a frame that is not whole are progress. Default: 1024; a device that dribbles makes none. */
+  /** This many more bytes of a frame that is not whole are progress. Default: 1024; a device that dribbles makes none. */
   readonly progressBytes?: number;
   /** Longest time between two parts of one frame, ms: after it the connection is closed (TIMEOUT). Absent: the request's deadline alone. */
   readonly betweenBytesMs?: number;
@@ -177,7 +177,7 @@ export class Exchange {
   }
 
   /**
-   * Whether others are under way, or are to be expected in this turn because the last time there were: they leave together, where a single
+   * True: others are under way, or are to be expected in this turn because the last time there were: they leave together, where a single
    * one would only be held up.
    */
   #isOneOfSeveral(): boolean {

@@ -4,7 +4,7 @@ import type { Steps } from "../../src/model/timer.ts";
 /** Items in one step, by numbers and by texts. */
 const [AT_ONCE, TEXTS_AT_ONCE] = [1000, 250];
 
-/** As Map.groupBy, in steps, for a few thousand groups at most: a large map is copied in one go as it grows. */
+/** Map.groupBy in steps, for a few thousand groups at most: a large map is copied in one go as it grows. */
 export function* groupSteps<T>(items: readonly T[], keyOf: (item: T) => number): Steps<Map<number, T[]>> {
   const groups = new Map<number, T[]>();
   for (const [i, item] of items.entries()) {

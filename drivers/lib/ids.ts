@@ -41,7 +41,7 @@ export class IdPool {
     return this.#inUse.size;
   }
 
-  /** Whether this one was given up a short time ago. */
+  /** True: this one was given up a short time ago. */
   isResting(id: number): boolean {
     return this.#resting.has(id);
   }

@@ -31,11 +31,11 @@ export const PAYLOAD_AT = TPKT_BYTES + DATA_HEADER_BYTES;
 const TPDU_SIZE = 0xc0;
 const CALLING_TSAP = 0xc1;
 const CALLED_TSAP = 0xc2;
-/** Where the parameters of a connect request or confirm begin: behind length, type, two references and the class. */
+/** The place where the parameters of a connect request or confirm begin: behind length, type, two references and the class. */
 const PARAMETERS_AT = TPKT_BYTES + 7;
 /** 2^7 to 2^13 bytes. */
 const [MIN_SIZE_CODE, MAX_SIZE_CODE] = [7, 13];
-/** Where a confirm names no size. Controllers that confirm so take requests of this size. */
+/** If a confirm names no size. Controllers that confirm so take requests of this size. */
 const DEFAULT_TPDU_BYTES = 1024;
 
 /** X.224, 13.5.3. */
@@ -91,7 +91,7 @@ export function connectRequest({ callingTsap, calledTsap }: IsoTarget): Buffer {
   return Buffer.from([TPKT_VERSION, 0, 0, TPKT_BYTES + 1 + tpdu.length, tpdu.length, ...tpdu]);
 }
 
-/** Whether these bytes are one connect request and nothing else; for fences. */
+/** True: these bytes are one connect request and nothing else; for fences. */
 export function isConnectRequest(frame: Uint8Array): boolean {
   return packetEnd(frame, 0) === frame.length && frame[TYPE_AT] === CONNECT_REQUEST && frame[TPKT_BYTES] === frame.length - TPKT_BYTES - 1;
 }
@@ -154,7 +154,7 @@ function putData(packets: Buffer, at: number, part: Uint8Array, isLast: boolean)
   return at + PAYLOAD_AT + part.length;
 }
 
-/** Whether the bytes are one packet with a whole message, whose payload begins at `PAYLOAD_AT`. For fences. */
+/** True: the bytes are one packet with a whole message, whose payload begins at `PAYLOAD_AT`. For fences. */
 export const isOnePacket = (packet: Uint8Array): boolean =>
   packetEnd(packet, 0) === packet.length &&
   packet[TPKT_BYTES] === DATA_HEADER_BYTES - 1 &&
@@ -179,14 +179,14 @@ export function messageIn(packets: Uint8Array): Uint8Array | undefined {
   return undefined;
 }
 
-/** Where the packet at `at` ends; undefined: it is not whole. */
+/** The place where the packet at `at` ends; undefined: it is not whole. */
 function packetEnd(bytes: Uint8Array, at: number): number | undefined {
   if (bytes.length - at < MIN_PACKET_BYTES || bytes[at] !== TPKT_VERSION || bytes[at + 1] !== 0) return undefined;
   const length = ((bytes[at + 2] ?? 0) << 8) | (bytes[at + 3] ?? 0);
   return length >= MIN_PACKET_BYTES && at + length <= bytes.length ? at + length : undefined;
 }
 
-/** Where the payload of a data packet begins; undefined: it is another TPDU, or its lengths contradict each other. */
+/** The place where the payload of a data packet begins; undefined: it is another TPDU, or its lengths contradict each other. */
 function payloadAt(packet: Uint8Array): number | undefined {
   const header = packet[TPKT_BYTES] ?? 0;
   const at = TPKT_BYTES + 1 + header;

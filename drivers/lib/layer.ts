@@ -12,7 +12,7 @@ export interface Carrier {
   readonly maxPayloadBytes: number;
   /** The frame that carries so many bytes, at most `maxPayloadBytes`. Pure. */
   wrap(payload: Uint8Array): Uint8Array;
-  /** As `Framing.frameLength`. */
+  /** See `Framing.frameLength`. */
   frameLength(bytes: Buffer, start: number): number | undefined | string;
   readonly maxFrameBytes: number;
   /** The bytes of the stream in a whole frame; a string: what about it breaks the protocol. Pure. */

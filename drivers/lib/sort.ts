@@ -3,7 +3,7 @@ import type { Steps } from "../../src/model/timer.ts";
 /** Items in one step. */
 const AT_ONCE = 1000;
 
-/** As toSorted, in steps: it is stable, and costs what comparing costs where all are in order already. */
+/** toSorted in steps: it is stable, and costs what comparing costs where all are in order already. */
 export function* sortSteps<T>(items: readonly T[], compare: (one: T, other: T) => number): Steps<T[]> {
   if (items.length <= AT_ONCE) return items.toSorted(compare);
   if (yield* isSorted(items, compare)) return items.slice();

@@ -34,7 +34,7 @@ export const groupSpans = <T>(
   apart?: ReadonlySet<unknown>,
 ): SpanGroup<T>[] => atOnce(groupSpansSteps(items, spanOf, limits, apart));
 
-/** As groupSpans, in steps. */
+/** groupSpans in steps. */
 export function* groupSpansSteps<T>(
   items: readonly T[],
   spanOf: (item: T) => Span,

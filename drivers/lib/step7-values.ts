@@ -27,7 +27,7 @@ function bcd3(word: number): number {
 export const dateText = (bytes: Buffer, at: number): string =>
   new Date(EPOCH_1990_MS + bytes.readUInt16BE(at) * DAY_MS).toISOString().slice(0, 10);
 
-/** Whether there is such a moment in the calendar. */
+/** True: there is such a moment in the calendar. */
 function isMoment(year: number, month: number, day: number, hour: number, minute: number, second: number): boolean {
   if (!(month >= 1 && month <= 12 && hour <= 23 && minute <= 59 && second <= 59)) return false;
   return day >= 1 && day <= new Date(Date.UTC(year, month, 0)).getUTCDate();

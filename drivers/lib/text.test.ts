@@ -13,6 +13,6 @@ it("names alternatives", () => {
 });
 
 it("says the text and what would be right", () => {
-  expect(addressInvalid("x", "expected y")).toMatchObject({ fault: "address_invalid", message: '"x" is no address: expected y' });
+  expect(addressInvalid("x", "expected y")).toMatchObject({ fault: "address_invalid", message: '"x" is not an address: expected y' });
   expect(typeMismatch("x", "a y holds z")).toMatchObject({ fault: "type_mismatch", message: '"x": a y holds z' });
 });

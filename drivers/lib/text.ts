@@ -14,7 +14,7 @@ export function alternatives(words: readonly string[]): string {
 
 /** The address text cannot be one. `expected` says what would be right. */
 export function addressInvalid(text: string, expected: string): FaultError {
-  return new FaultError("address_invalid", `${quote(text)} is no address: ${expected}`);
+  return new FaultError("address_invalid", `${quote(text)} is not an address: ${expected}`);
 }
 
 /** The address is well-formed and cannot hold that type. `expected` says what would be right. */

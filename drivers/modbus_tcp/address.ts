@@ -5,7 +5,7 @@ import { addressInvalid, alternatives, quote, typeMismatch } from "../lib/text.t
 import { ADDRESS_SPACE, type Area, FUNCTION_OF, type FunctionCode } from "./frames.ts";
 import type { ModbusSettings } from "./settings.ts";
 
-/** Where a variable lies. `start` and `length` count registers, or coils and discrete inputs. */
+/** The place where a variable lies. `start` and `length` count registers, or coils and discrete inputs. */
 export interface ModbusAddress {
   readonly unit: number;
   readonly functionCode: FunctionCode;
@@ -127,7 +127,7 @@ function lengthOf(text: string, type: DataType, bits: boolean, bit: number | und
     if (type.scalar !== "bool") throw typeMismatch(text, `a bit of a register is a bool, not ${type.scalar}; leave out .${bit}`);
     return Math.ceil((bit + count) / 16);
   }
-  if (type.scalar === "bool") throw typeMismatch(text, "a register is no bool; name a bit, for example .0 for the lowest");
+  if (type.scalar === "bool") throw typeMismatch(text, "a register is not a bool; name a bit, for example .0 for the lowest");
   if (type.scalar !== "string") return count * Math.ceil(NUMBER_BYTES[type.scalar] / 2);
   if (type.maxBytes === undefined) throw typeMismatch(text, "a string needs its length in bytes, for example string(20)");
   return count * Math.ceil(type.maxBytes / 2);

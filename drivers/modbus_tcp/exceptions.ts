@@ -15,7 +15,7 @@ const EXCEPTIONS: Readonly<Record<number, ExceptionWords>> = {
   3: { fault: "out_of_range", words: "illegal data value", hint: "the device may take fewer at once: see max_registers and max_coils" },
   4: { fault: "device_error", words: "server device failure" },
   5: { fault: "device_error", words: "acknowledge", hint: "the device needs longer and has to be asked later", scope: "busy" },
-  6: { fault: "device_error", words: "server device busy", hint: "it is asked again at the next readout", scope: "busy" },
+  6: { fault: "device_error", words: "server device busy", hint: "the collector asks again at the next readout", scope: "busy" },
   7: { fault: "device_error", words: "negative acknowledge" },
   8: { fault: "device_error", words: "memory parity error" },
   10: { fault: "no_answer", words: "gateway path unavailable", scope: "silent" },

@@ -48,7 +48,7 @@ export function limitsOf(settings: ModbusSettings): ModbusLimits {
 export const plan = (points: readonly Point<ModbusAddress>[], limits: ModbusLimits, apart?: ReadonlySet<Point>): ModbusRead[] =>
   atOnce(planSteps(points, limits, apart));
 
-/** As plan, in steps. */
+/** plan in steps. */
 export function* planSteps(points: readonly Point<ModbusAddress>[], limits: ModbusLimits, apart?: ReadonlySet<Point>): Steps<ModbusRead[]> {
   const areas = yield* groupSteps(points, ({ address }) => address.unit * 8 + address.functionCode);
   const decoders: Decoders = new Map();

@@ -15,7 +15,7 @@ export const settingsSchema = z.strictObject({
     .min(0)
     .max(124)
     .default(16)
-    .describe("Registers that nobody asked for and one read may bridge; 0 never reads them (registers that clear on read)"),
+    .describe("Unused registers that one read may bridge; 0 never reads them (registers that clear on read)"),
   max_gap_coils: z.int().min(0).max(1999).default(256).describe("The same for coils and discrete inputs"),
   min_pause: z
     .int()

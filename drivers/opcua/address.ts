@@ -12,7 +12,7 @@ export interface PathElement {
 }
 
 /**
- * Where a variable is. `text` is its canonical form: equal texts are one node. What is read is always `resolved`. Plain data: it crosses
+ * The place where a variable is. `text` is its canonical form: equal texts are one node. What is read is always `resolved`. Plain data: it crosses
  * threads.
  */
 export type OpcuaAddress =
@@ -130,7 +130,7 @@ const textOf = (elements: readonly PathElement[]): string =>
 const prefixOf = (namespace: Namespace): string =>
   typeof namespace !== "number" ? `nsu=${encodeUri(namespace.uri)};` : namespace === 0 ? "" : `${namespace}:`;
 
-/** Whether the server may renumber a namespace of this address when it starts: namespaces 0 and 1 never move (OPC 10000-3, 8.2.2). */
+/** True: the server may renumber a namespace of this address when it starts: namespaces 0 and 1 never move (OPC 10000-3, 8.2.2). */
 export const isCounted = (address: OpcuaAddress): boolean =>
   address.kind === "node"
     ? isIndex(address.namespace)

@@ -12,7 +12,7 @@ export interface Piece {
 const QUIET_MS = 20;
 /** Work that found no quiet moment for so long is begun beside a readout. */
 const STARVED_MS = 1000;
-/** Where there was nothing to do, this long passes until the next look for work. */
+/** If there was nothing to do, this long passes until the next look for work. */
 const IDLE_MS = 1000;
 
 /**

@@ -140,7 +140,7 @@ export class BinaryReader {
       case 5:
         return nodeText(this.uint16(), `b=${this.byteString()?.toString("base64") ?? ""}`);
       default:
-        throw new RangeError(`${form} is no form of a node id`);
+        throw new RangeError(`${form} is not a form of a node id`);
     }
   }
 
@@ -245,7 +245,7 @@ export class BinaryReader {
         this.diagnosticInfo();
         return null;
       default:
-        throw new RangeError(`${type} is no built-in type`);
+        throw new RangeError(`${type} is not a built-in type`);
     }
   }
 

@@ -89,7 +89,7 @@ const rank = ({ endpoint }: Choice, wanted: Wanted): number =>
 
 const pathOf = (url: string): string => (endpointParts(url)?.path ?? url).replace(/\/$/, "");
 
-/** Whether anything goes to the server that its certificate protects: the channel, or a token under a policy of its own. Pure. */
+/** True: anything goes to the server that its certificate protects: the channel, or a token under a policy of its own. Pure. */
 export const needsCertificate = ({ mode }: Wanted, { token, tokenPolicyUri }: Choice): boolean =>
   mode !== "None" || (token.type !== "Anonymous" && tokenPolicyUri !== NONE_POLICY_URI);
 

@@ -23,7 +23,7 @@ export const ALLOWED_SERVICES: ReadonlyMap<number, string> = new Map([
 export function fence(body: Uint8Array): string | undefined {
   const id = encodingOf(body);
   if (id === undefined) return "the request does not begin with a numeric node id of namespace 0";
-  return ALLOWED_SERVICES.has(id) ? undefined : `a request with the encoding i=${id} is none of those that only read`;
+  return ALLOWED_SERVICES.has(id) ? undefined : `a request with the encoding i=${id} is not one of those that only read`;
 }
 
 /** The two compact forms of a NodeId, and the numeric one (OPC 10000-6, 5.2.2.9); undefined for any other. */

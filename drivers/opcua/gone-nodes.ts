@@ -30,7 +30,7 @@ export class LookUpGap {
     this.#now = now;
   }
 
-  /** Whether they may be looked up at this moment; the next time is later where the last was in vain. */
+  /** True: they may be looked up at this moment; the next time is later where the last was in vain. */
   pass(): boolean {
     const sinceMs = this.#now() - this.#lastMs;
     if (sinceMs < this.#gapMs) return false;

@@ -17,7 +17,7 @@ interface BuilderSteps {
 export interface IncomingOptions {
   /** Why the message whose last chunk the builder gets just now ends early. */
   earlyEnd(): EarlyEnd | undefined;
-  /** Whether the driver takes the answer to this request apart; asked once for each. */
+  /** True: the driver takes the answer to this request apart; asked once for each. */
   isOwn(requestId: number): boolean;
   /** What comes is no answer at all: the channel is of no use any more. */
   onGarbled(error: unknown): void;

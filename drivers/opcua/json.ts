@@ -120,7 +120,9 @@ export class Json {
       return decodeStructure(verdict.definition, body);
     } catch (error) {
       if (!(error instanceof RangeError) || !this.#types.doubt(encoding)) throw error;
-      return this.#wait(`the value does not fit the definition of its structure (${encoding}): ${error.message}; that is asked for again`);
+      return this.#wait(
+        `the value does not fit the definition of its structure (${encoding}): ${error.message}; the collector reads the definition again`,
+      );
     }
   };
 
@@ -164,15 +166,15 @@ export class Json {
       this.#types.forget();
       this.#deps.onOtherRun(otherRun);
     } else if (models !== undefined && this.#types.holdModels(models))
-      this.#deps.warn("the server has other versions of its models: the definitions of its structures are asked for again");
+      this.#deps.warn("the server has other versions of its models: the collector reads the definitions of its structures again");
   }
 
   async #guarded(work: () => Promise<void>): Promise<void> {
     try {
       await work();
     } catch (error) {
-      // Where the session was lost, its readouts say why.
-      if (!(error instanceof ReasonError)) this.#deps.debug(`what is asked beside the readouts has failed: ${messageOf(error)}`);
+      // If the session was lost, its readouts say why.
+      if (!(error instanceof ReasonError)) this.#deps.debug(`a request between the readouts has failed: ${messageOf(error)}`);
     }
     for (const words of this.#types.warnings()) this.#deps.logOnce(words);
     for (const { node, since, until } of this.#types.takeChanges())

@@ -116,7 +116,7 @@ export class LearnedTypes {
     return isOther;
   }
 
-  /** Whether values had types that the server has to be asked for. */
+  /** True: values had types that the server has to be asked for. */
   get isUsed(): boolean {
     return this.#wanted.size > 0;
   }
@@ -138,7 +138,10 @@ export class LearnedTypes {
     const { verdict, trouble } = this.#insightOf(encoding);
     if (!this.#doubted.has(encoding)) return verdict;
     const why = trouble === undefined ? "" : ` (${trouble})`;
-    return { type: "waits", words: `a value did not fit the definition of its structure (${encoding}), which is asked for again${why}` };
+    return {
+      type: "waits",
+      words: `a value did not fit the definition of its structure (${encoding}), which the collector reads again${why}`,
+    };
   }
 
   /** A value did not fit its definition. True: that is asked for again, and not believed before. */
@@ -173,7 +176,7 @@ export class LearnedTypes {
     for (const ask of asks) this.#asked.add(keyOf(ask));
   }
 
-  /** Whether a question that was begun has no answer yet. */
+  /** True: a question that was begun has no answer yet. */
   isAsked(ask: Ask): boolean {
     return this.#asked.has(keyOf(ask));
   }
@@ -221,7 +224,7 @@ export class LearnedTypes {
       const cost =
         verdict.type === "bytes" ? "its values stay bytes" : verdict.type === "waits" ? "its values wait for it" : "it is read as before";
       words.add(
-        `the server does not say what the structure ${encoding} is (${trouble}): ${cost}; it is asked again every ${AGAIN_MS / 1000} s`,
+        `the server does not say what the structure ${encoding} is (${trouble}): ${cost}; the collector asks again every ${AGAIN_MS / 1000} s`,
       );
     }
     if (this.#hasTooMany) words.add(TOO_MANY);

@@ -3,7 +3,7 @@ import type { Namespace } from "./address.ts";
 /** OPC UA's own, and the server's (OPC 10000-3, 8.2.2): these two never move. */
 const FIXED = 2;
 
-/** Where a namespace of an address is in the server's list of today. */
+/** The place where a namespace of an address is in the server's list of today. */
 export interface Namespaces {
   /** Today's index; undefined: the server does not have it, in words by `missing`. */
   indexOf(namespace: Namespace): number | undefined;

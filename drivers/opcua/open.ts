@@ -32,7 +32,7 @@ export interface OpenOptions {
   readonly endpoint: Endpoint;
   readonly maxAnswerBytes: number;
   onTooLarge(): void;
-  /** Whether the server has refused a channel without security before. */
+  /** True: the server has refused a channel without security before. */
   readonly refusesPlain: boolean;
   onRefusesPlain(refuses: boolean): void;
   /** The server may hold a session that could not be ended. */

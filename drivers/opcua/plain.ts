@@ -37,7 +37,7 @@ export function createRequestBodies(): (chunk: Uint8Array) => Buffer | undefined
 }
 
 /**
- * Whether a chunk is of a request with this number of its encoding, or goes on with one; of all the chunks that go out on one connection, in
+ * True: a chunk is of a request with this number of its encoding, or goes on with one; of all the chunks that go out on one connection, in
  * their order, whose bodies are not encrypted.
  */
 export function createChunksOf(encoding: number): (chunk: Uint8Array) => boolean {

@@ -9,6 +9,6 @@ export type OpcuaRead = Request<OpcuaAddress>;
 export const plan = (points: readonly Point<OpcuaAddress>[], limits: Limits, apart?: ReadonlySet<Point>): OpcuaRead[] =>
   atOnce(planSteps(points, limits, apart));
 
-/** As plan, in steps. */
+/** plan in steps. */
 export const planSteps = (points: readonly Point<OpcuaAddress>[], { maxPoints }: Limits, apart?: ReadonlySet<Point>): Steps<OpcuaRead[]> =>
   inOrderSteps(points, maxPoints, apart);

@@ -36,7 +36,7 @@ export class Registered {
     return nodes.map((node) => this.#known.get(node.toString()) ?? node);
   }
 
-  /** Whether the server has forgotten them: they are registered again then. */
+  /** True: the server has forgotten them: they are registered again then. */
   isForgotten(values: readonly (RawValue | undefined)[]): boolean {
     if (this.#known.size === 0 || !values.some((value) => value && codeOf(value.status) === STATUS.BadNodeIdInvalid)) return false;
     this.#known.clear();

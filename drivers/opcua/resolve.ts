@@ -15,7 +15,7 @@ export interface ResolveOptions {
   readonly namespaces: Namespaces;
   /** Paths in one request. */
   readonly maxPaths: number;
-  /** So many were not too many, after more had been. */
+  /** This many were not too many, after more had been. */
   onTooMany(maxPaths: number): void;
 }
 
@@ -42,7 +42,7 @@ export const nodeIdOf = ({ namespace, id: { type, value } }: ResolvedAddress): N
   new NodeId(ID_TYPES[type], type === "b" ? Buffer.from(value, "base64") : value, namespace);
 
 /**
- * Where each point is in this session: its node, or why there is none. Namespaces take no request; paths are asked for in what the
+ * The place where each point is in this session: its node, or why there is none. Namespaces take no request; paths are asked for in what the
  * server takes at once, each once. Ends between two requests when the signal aborts. Throws as `Session.read` does.
  */
 export async function* resolvePoints(

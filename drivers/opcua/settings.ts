@@ -55,7 +55,7 @@ export const settingsSchema = z.strictObject({
     .min(65_536)
     .max(67_108_864)
     .default(16_777_216)
-    .describe("Bytes of one answer at most; a larger one ends the connection, and less is asked for on the next"),
+    .describe("Bytes of one answer at most; a larger one ends the connection, and the collector asks for less on the next"),
 });
 
 export type OpcuaSettings = z.infer<typeof settingsSchema>;

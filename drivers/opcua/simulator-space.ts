@@ -18,7 +18,7 @@ type Namespace = ReturnType<AddressSpace["registerNamespace"]>;
 type VariableNode = ReturnType<Namespace["addVariable"]>;
 type Folder = ReturnType<Namespace["addFolder"]>;
 
-/** Where everything readable lies, whatever its index. */
+/** The place where everything readable lies, whatever its index. */
 export const PLANT_NAMESPACE = "urn:example:plant";
 /** Has one variable, `s=Other`; it is there to change places with the plant's. */
 export const OTHER_NAMESPACE = "urn:example:other";

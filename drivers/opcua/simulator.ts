@@ -50,7 +50,7 @@ export interface OpcuaSimulatorOptions {
   readonly modes?: readonly ModeName[];
   /** None and the three current ones unless told otherwise. Tokens of the endpoint without security take all but None of them. */
   readonly policies?: readonly PolicyName[];
-  /** Where given, every endpoint offers tokens with these policies; `None` is a password in the clear. */
+  /** If given, every endpoint offers tokens with these policies; `None` is a password in the clear. */
   readonly tokenPolicies?: readonly PolicyName[];
   /** True unless told otherwise. */
   readonly anonymous?: boolean;

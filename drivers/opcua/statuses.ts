@@ -21,7 +21,7 @@ const NAMES: ReadonlyMap<number, { readonly name: string; readonly description: 
     .map(([name, status]) => [(status.value & 0xffff_0000) >>> 0, { name, description: status.description }]),
 );
 
-/** Whether the specification's list, as node-opcua has it, knows this status. */
+/** True: the specification's list, as node-opcua has it, knows this status. */
 export const isKnown = (code: number): boolean => code === 0 || NAMES.has((code & 0xffff_0000) >>> 0);
 
 export interface AnsweredHeader {

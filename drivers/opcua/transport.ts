@@ -12,7 +12,7 @@ const BUFFER_BYTES = 65_536;
 const LEAST_BUFFER_BYTES = 8192;
 /** Chunks of one answer; told to the server in the HEL. */
 const MAX_CHUNKS = 1000;
-/** So many times what is taken of an answer is waited for until it ends: its channel is worth more than it. */
+/** This many times what is taken of an answer is waited for until it ends: its channel is worth more than it. */
 const DROPPED_TIMES = 4;
 /** Fourth byte of a chunk: the message goes on, ends, or is given up (OPC 10000-6, 6.7.2.2). */
 const [MORE, FINAL, ABORT] = [0x43, 0x46, 0x41];
@@ -40,7 +40,7 @@ export interface TransportOptions {
   readonly tap?: Tap | undefined;
   /** What of the channel is encrypted: its opening is, unless nothing is secured. */
   readonly encrypted: "nothing" | "opening" | "all";
-  /** Whether a chunk that leaves unencrypted logs in. */
+  /** True: a chunk that leaves unencrypted logs in. */
   isLogIn(chunk: Uint8Array): boolean;
 }
 
@@ -249,7 +249,7 @@ export class Transport extends EventEmitter {
   /** OPC 10000-6, 7.1.2.4. */
   #acknowledge(chunk: Buffer): string | undefined {
     const settle = this.#acknowledged;
-    if (!settle || chunk.length < HEADER_BYTES + 20) return "the server's ACK is none, or comes a second time";
+    if (!settle || chunk.length < HEADER_BYTES + 20) return "the server's ACK is not valid, or comes a second time";
     const receiveBufferSize = chunk.readUInt32LE(12);
     if (receiveBufferSize < LEAST_BUFFER_BYTES)
       return `the server takes chunks of ${receiveBufferSize} bytes, less than ${LEAST_BUFFER_BYTES}`;

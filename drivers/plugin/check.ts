@@ -10,7 +10,7 @@ import { readingOf } from "./values.ts";
 /** The checks of the specification, in their order. Those with a device need one that answers. */
 export const CHECKS = [
   { name: "hello", what: "the first line is a hello of this contract" },
-  { name: "quiet", what: "it sends nothing that nobody asked for" },
+  { name: "quiet", what: "it sends only answers to requests" },
   { name: "unknown-verb", what: "a verb that it does not know is answered with an error" },
   { name: "validate-empty", what: "details without host and port have a problem" },
   { name: "long-line", what: "a request of 200 KiB is answered" },

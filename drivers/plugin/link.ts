@@ -38,7 +38,7 @@ export class PluginLink {
   #isShuttingDown = false;
   #nextId = 1;
 
-  /** `trace`: takes the lines, but those that tell the plugin of its source. `onOwnEnd`: the plugin ended by itself, or was for what it did. */
+  /** `trace`: takes the lines, but those that tell the plugin of its source. `onOwnEnd`: the plugin ended without a request, or was for what it did. */
   constructor(open: (events: PipeEvents) => PluginPipe, tap?: Tap, trace?: WireTrace, onOwnEnd: (why: ReasonError) => void = () => {}) {
     this.#onOwnEnd = onOwnEnd;
     this.#tap = tap;
@@ -90,22 +90,22 @@ export class PluginLink {
     return this.#fail(violation(what));
   }
 
-  /** Lets it end by itself, and ends it where it does not. Never throws. */
-  async shutDown(): Promise<"by itself" | "killed"> {
-    if (!this.isAlive) return "by itself";
+  /** Lets it end, and kills it where it does not. Never throws. */
+  async shutDown(): Promise<"ended" | "killed"> {
+    if (!this.isAlive) return "ended";
     this.#write(JSON.stringify({ id: this.#nextId++, verb: "shutdown" }));
     return this.endInput();
   }
 
-  /** As `shutDown`, without the word for it. */
-  async endInput(): Promise<"by itself" | "killed"> {
+  /** Works as `shutDown` does, without the word for it. */
+  async endInput(): Promise<"ended" | "killed"> {
     this.#isShuttingDown = true;
     this.#pipe.endInput();
     const late = new AbortController();
     const isLate = await Promise.race([this.ended.then(() => false), sleep(SHUTDOWN_MS, late.signal)]);
     late.abort();
     this.kill();
-    return isLate ? "killed" : "by itself";
+    return isLate ? "killed" : "ended";
   }
 
   /** At once. */
@@ -154,7 +154,7 @@ export class PluginLink {
     const waiting = this.#waiting;
     if (content === undefined) this.#fail(violation(`a line that is not JSON: ${shown(line)}`));
     else if (waiting) waiting.resolve(content);
-    else this.#fail(violation(`it sent a line that nobody asked for: ${shown(line)}`));
+    else this.#fail(violation(`it sent a line without a request: ${shown(line)}`));
     this.#waiting = undefined;
   }
 

@@ -69,7 +69,7 @@ export function runPlugin(command: readonly string[], events: PipeEvents): Plugi
     release();
     for (const stream of [child.stdin, child.stdout, child.stderr]) stream.destroy();
     const said = lastWords.trim() === "" ? "" : `; it wrote: ${lastWords.trim()}`;
-    events.onEnd(new ReasonError("UNKNOWN", `the plugin ended by itself (${why})${said}`, { sessionLost: true }));
+    events.onEnd(new ReasonError("UNKNOWN", `the plugin ended without a request (${why})${said}`, { sessionLost: true }));
     ended.resolve();
   };
   child.stdout.on("data", (chunk: Buffer) => events.onData(chunk));
@@ -106,7 +106,8 @@ export function connectPlugin(path: string, events: PipeEvents): PluginPipe {
   socket.once("close", () => {
     release();
     events.onEnd(
-      refusal ?? new ReasonError("UNKNOWN", `the plugin at ${path} ended by itself (see its unit's journal)`, { sessionLost: true }),
+      refusal ??
+        new ReasonError("UNKNOWN", `the plugin at ${path} ended without a request (see its unit's journal)`, { sessionLost: true }),
     );
     ended.resolve();
   });

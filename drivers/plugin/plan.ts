@@ -7,7 +7,7 @@ import type { PluginAddress, PluginRequest } from "./session.ts";
 export const plan = (points: readonly Point<PluginAddress>[], limits: Limits, apart?: ReadonlySet<Point>): PluginRequest[] =>
   atOnce(planSteps(points, limits, apart));
 
-/** As plan, in steps. */
+/** plan in steps. */
 export const planSteps = (
   points: readonly Point<PluginAddress>[],
   { maxPoints }: Limits,

@@ -80,7 +80,7 @@ function textReading(variable: ProfileVariable, body: Buffer, raw: ScalarType): 
   return bad("not_a_number", `${quote(text)} is neither ${variable.true ?? "1"} nor ${variable.false ?? "0"}`);
 }
 
-/** Where the text is; a text says why it is not there. */
+/** The place where the text is; a text says why it is not there. */
 function textIn({ field, column, pattern }: ProfileVariable, body: Buffer): Buffer | string {
   if (field) return fieldIn(body, field.separator, field.index);
   if (column) {
@@ -123,7 +123,7 @@ function byPattern(body: Buffer, pattern: string): Buffer | undefined {
   return body.subarray(from, to);
 }
 
-/** Where what follows these texts begins, with anything between two of them. */
+/** The place where what follows these texts begins, with anything between two of them. */
 function behindAll(text: string, [first = "", ...others]: readonly string[], start: number): number | undefined {
   if (!text.startsWith(first, start)) return undefined;
   let at = start + first.length;
@@ -135,7 +135,7 @@ function behindAll(text: string, [first = "", ...others]: readonly string[], sta
   return at;
 }
 
-/** Whether these texts follow, with anything before each, the last at the end. */
+/** True: these texts follow, with anything before each, the last at the end. */
 function hasAll(text: string, others: readonly string[], start: number): boolean {
   const last = others.at(-1) ?? "";
   const at = behindAll(text, ["", ...others.slice(0, -1)], start);
@@ -155,7 +155,7 @@ function numberReading({ radix, hex_prefix: prefix }: ProfileVariable, text: str
   const isFloat = raw === "float32" || raw === "float64";
   const whole = isHex ? (HEXADECIMAL.test(digits) ? `0x${digits}` : undefined) : WHOLE.exec(digits)?.[1]?.replace(/^\+/, "");
   const isNumber = digits.length <= MAX_NUMBER && (isFloat && !isHex ? DECIMAL.test(digits) : whole !== undefined);
-  if (!isNumber) return bad("not_a_number", `${quote(text)} is no ${isHex ? "hexadecimal " : isFloat ? "" : "whole "}number`);
+  if (!isNumber) return bad("not_a_number", `${quote(text)} is not a ${isHex ? "hexadecimal " : isFloat ? "" : "whole "}number`);
   if (isFloat) {
     const value = Number(isHex ? whole : digits);
     const rounded = raw === "float32" ? Math.fround(value) : value;

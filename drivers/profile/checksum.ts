@@ -65,7 +65,7 @@ export function writtenChecksum({ kind, written }: ChecksumOf, bytes: Uint8Array
   return written === "HEX" ? Buffer.from(sum.toString("hex").toUpperCase(), "latin1") : sum;
 }
 
-/** Whether a checksum is that of the bytes; hexadecimal digits count in either case. Pure. */
+/** True: a checksum is that of the bytes; hexadecimal digits count in either case. Pure. */
 export function isChecksumOf(checksum: ChecksumOf, sum: Buffer, bytes: Uint8Array): boolean {
   const right = writtenChecksum(checksum, bytes);
   if (checksum.written !== "hex" && checksum.written !== "HEX") return right.equals(sum);

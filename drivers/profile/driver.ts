@@ -23,7 +23,7 @@ export interface BoundDriver<D extends { readonly host: string; readonly port: n
   fieldsOf(details: D): DetailFields;
   /** Who connects, where the details say it; undefined: the profile says. */
   roleOf?(details: D): "client" | "listener";
-  /** As `Driver.warningsOf`. */
+  /** See `Driver.warningsOf`. */
   warningsOf?(details: D): readonly string[];
 }
 
@@ -76,7 +76,7 @@ export function profileDriver<D extends { readonly host: string; readonly port: 
 
 type Place = { readonly host: string; readonly port: number };
 
-/** Where a device that connects by itself is expected: the port of its data source on every address, unless the settings name one. */
+/** The place where a device that connects by itself is expected: the port of its data source on every address, unless the settings name one. */
 const placeOf = ({ port }: Place, { listen: at }: Pick<ProfileSettings, "listen">): string => at ?? `0.0.0.0:${port}`;
 
 async function listen(compiled: Compiled, details: Place, settings: ProfileSettings, ctx: DriverContext): Promise<ProfileSession> {

@@ -27,7 +27,7 @@ export function requestIn(compiled: Compiled, frame: Buffer): RequestMatch | str
     const args = request.send && argumentsIn(compiled, request.send, request.arguments, payload);
     if (args) return { request, args };
   }
-  return `${payload.toString("hex").slice(0, 60)} is no request of the profile ${compiled.profile.name}`;
+  return `${payload.toString("hex").slice(0, 60)} is not a request of the profile ${compiled.profile.name}`;
 }
 
 /**

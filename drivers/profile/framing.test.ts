@@ -90,7 +90,7 @@ describe.each(CASES)("%s", (_name, form, payload, frame) => {
   test("however it is split, no frame ends too early", () => {
     for (let length = 1; length < bytes.length; length++) {
       const found = nextFrame(form, bytes.subarray(0, length), 0);
-      // Where the length is known before the frame is whole, it is right.
+      // If the length is known before the frame is whole, it is right.
       if (found !== undefined) expect(found).toEqual({ kind: "frame", length: bytes.length });
     }
   });

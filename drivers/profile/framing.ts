@@ -14,9 +14,9 @@ interface PlacedChecksum {
 interface Common {
   readonly maxBytes: number;
   readonly checksum: PlacedChecksum | undefined;
-  /** Whether requests have the frame of answers. */
+  /** True: requests have the frame of answers. */
   readonly isForRequests: boolean;
-  /** Whether bytes before a start are skipped. */
+  /** True: bytes before a start are skipped. */
   readonly skips: boolean;
 }
 
@@ -180,7 +180,7 @@ function skipped(framing: WithStart, bytes: Buffer, start: number): Found {
   return { kind: "noise", length: at - start };
 }
 
-/** Where the end begins; -1: not yet. An end behind an escape character is none, unless the end begins with that character. */
+/** The place where the end begins; -1: not yet. An end behind an escape character is none, unless the end begins with that character. */
 function controlEnd({ end, escapeByte }: Extract<Framing, { type: "control" }>, bytes: Buffer, from: number): number {
   if (escapeByte === undefined) return bytes.indexOf(end, from);
   for (let at = from; at < bytes.length; at++) {

@@ -54,7 +54,7 @@ test("a silence is waited for once, that of a message that comes seldom not at a
   vi.advanceTimersByTime(1000);
   send("shot");
   const first = await read(inbox, "alarm");
-  expect(first.words).toBe("request alarm comes by itself, and the press has not sent it yet");
+  expect(first.words).toBe("request alarm comes without a request, and the press has not sent it yet");
   expect(first.waitedMs).toBeLessThanOrEqual(2000);
   expect((await read(inbox, "alarm")).waitedMs).toBeLessThanOrEqual(1);
   vi.advanceTimersByTime(13_000);
@@ -84,7 +84,7 @@ test("a device that says nothing is TIMEOUT within the time for an answer, and a
   const inbox = new Inbox("the press", 10_000);
   inbox.opened();
   expect(await read(inbox, "shot")).toEqual({
-    words: "the press has sent nothing since it connected 3 s ago: request shot comes by itself",
+    words: "the press has sent nothing since it connected 3 s ago: request shot comes without a request",
     waitedMs: ANSWER_MS,
   });
   expect((await read(inbox, "shot")).waitedMs).toBeLessThanOrEqual(1);

@@ -128,13 +128,13 @@ export class Inbox {
     const ago = (ms: number) => formatDuration(performance.now() - ms);
     if (this.#isSilent()) {
       const since = this.#heardAtMs > this.#sinceMs ? `for ${ago(this.#heardAtMs)}` : `since it connected ${ago(this.#sinceMs)} ago`;
-      return new ReasonError("TIMEOUT", `${this.#from} has sent nothing ${since}: ${request} comes by itself`);
+      return new ReasonError("TIMEOUT", `${this.#from} has sent nothing ${since}: ${request} comes without a request`);
     }
     return message
       ? new NotSent(
           "stale",
           `${request} came from ${this.#from} ${ago(message.atMs)} ago, and is stale after ${formatDuration(this.#staleMs)}`,
         )
-      : new NotSent("no_answer", `${request} comes by itself, and ${this.#from} has not sent it yet`);
+      : new NotSent("no_answer", `${request} comes without a request, and ${this.#from} has not sent it yet`);
   }
 }

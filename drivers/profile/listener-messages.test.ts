@@ -80,7 +80,7 @@ describe("a controller that sends seldom", () => {
     const began = performance.now();
     await expect(read("shot")).rejects.toMatchObject({
       reason: { type: "TIMEOUT" },
-      message: expect.stringMatching(/^127\.0\.0\.1 has sent nothing since it connected .* ago: request shot comes by itself$/),
+      message: expect.stringMatching(/^127\.0\.0\.1 has sent nothing since it connected .* ago: request shot comes without a request$/),
     });
     expect(performance.now() - began).toBeLessThan(2 * ANSWER_MS);
     await session.close();

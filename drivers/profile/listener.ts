@@ -63,7 +63,7 @@ export class ExpectedPeer {
     return this.#ctx.wire;
   }
 
-  /** Whether a session reads it. */
+  /** True: a session reads it. */
   get isHeld(): boolean {
     return this.#holders > 0;
   }
@@ -72,7 +72,7 @@ export class ExpectedPeer {
     return this.#list.check(address, net.isIPv6(address) ? "ipv6" : "ipv4");
   }
 
-  /** Whether its device is one that this other place expects. */
+  /** True: its device is one that this other place expects. */
   hasConnectionFor(other: ExpectedPeer): boolean {
     return other !== this && this.#address !== undefined && other.allows(this.#address);
   }
@@ -271,7 +271,7 @@ export async function expectPeer(expected: Expected, compiled: Compiled, ctx: Dr
   return peer;
 }
 
-/** Whether both make the same of what a device sends. */
+/** True: both make the same of what a device sends. */
 const isSameProfile = (one: Compiled, other: Compiled): boolean =>
   isDeepStrictEqual([one.profile, one.parameters], [other.profile, other.parameters]);
 

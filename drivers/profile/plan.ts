@@ -18,7 +18,7 @@ const keyOf = ({ address: { request, args } }: ProfilePoint): string => [request
 /** Points of one request and the same arguments together, in the order of the source's variables. Pure. */
 export const plan = (points: readonly ProfilePoint[], limits: Limits): ProfileRequest[] => atOnce(planSteps(points, limits));
 
-/** As plan, in steps. */
+/** plan in steps. */
 export function* planSteps(points: readonly ProfilePoint[], { maxPoints }: Limits): Steps<ProfileRequest[]> {
   const inOrder = yield* sortSteps(points, (one, other) => one.index - other.index);
   const requests: ProfileRequest[] = [];

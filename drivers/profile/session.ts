@@ -15,7 +15,7 @@ import { describeRequest, type ProfileRequest } from "./plan.ts";
 /** Variables of one answer. */
 const MAX_POINTS = 5000;
 
-/** Where a device connects by itself: its place, and its connection; undefined: what it sent before it went is not stale. */
+/** If a device connects by itself: its place, and its connection; undefined: what it sent before it went is not stale. */
 interface Connected {
   readonly peer: ExpectedPeer;
   readonly link: ProfileLink | undefined;

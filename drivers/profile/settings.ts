@@ -63,6 +63,6 @@ export const settingsSchema = z.strictObject({
     .array(networkSchema)
     .max(20)
     .default([])
-    .describe("Addresses that may connect there, beside that of host; all others are refused"),
+    .describe("Addresses that may connect there, in addition to that of host; all others are refused"),
 });
 export type ProfileSettings = z.infer<typeof settingsSchema>;

@@ -4,10 +4,10 @@ import type { WirePlaces } from "../driver.ts";
 import { ADDRESS_WORDS, dataTypeOf, KINDS, type Kind, type KindOf, kindOf, MAX_CHARS, sizeOf } from "../lib/step7-types.ts";
 import { addressInvalid, quote, typeMismatch } from "../lib/text.ts";
 
-/** Where the controller keeps values, by its international letters. */
+/** The place where the controller keeps values, by its international letters. */
 export type Area = "DB" | "DI" | "M" | "I" | "Q" | "T" | "C";
 
-/** Where a variable is, and how it is read. */
+/** The place where a variable is, and how it is read. */
 export interface S7Address {
   readonly area: Area;
   /** Number of the data block; 0 elsewhere. */
@@ -57,7 +57,7 @@ interface Located {
   readonly bit: number | undefined;
   /** The letter of the width; undefined: the address names its type. */
   readonly width: "X" | "B" | "W" | "D" | undefined;
-  /** Where no type is given, or in the address itself. */
+  /** If no type is given, or in the address itself. */
   readonly type: KindOf;
   readonly isTyped: boolean;
 }
@@ -149,7 +149,7 @@ function checkMeaning(text: string, at: Pick<Located, "area" | "block" | "start"
   throw addressInvalid(text, `.${second} has two meanings; write ${one}, or ${other}`);
 }
 
-/** Where bit `bit` of a number of `bytes` bytes is: STEP 7 keeps the most significant byte first. */
+/** The place where bit `bit` of a number of `bytes` bytes is: STEP 7 keeps the most significant byte first. */
 function bitPlace({ area, block, start }: Pick<Located, "area" | "block" | "start">, bytes: number, bit: number): string {
   const place = `${start + bytes - 1 - (bit >> 3)}.${bit & 7}`;
   return area === "DB" || area === "DI" ? `${area}${block}.${area}X${place}` : `${area}${place}`;

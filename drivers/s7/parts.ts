@@ -79,7 +79,7 @@ export class Parts {
   }
 }
 
-/** Where the piece of an item that begins at `from` and has at most so many bytes ends: between two values or two elements, if it can. */
+/** The place where the piece of an item that begins at `from` and has at most so many bytes ends: between two values or two elements, if it can. */
 function cutIn({ points, offsets }: S7Read, item: S7Item, from: number, most: number): number {
   let cut = from + most;
   // From the last point to the first: where one moves the cut, only points before it can be cut by the new one.

@@ -19,7 +19,7 @@ export interface S7Item extends Range {
 export interface S7Read extends Request<S7Address> {
   readonly items: readonly S7Item[];
   readonly decoders: readonly Decoder[];
-  /** Where a point begins in the bytes of its item. */
+  /** The place where a point begins in the bytes of its item. */
   readonly offsets: Int32Array;
 }
 
@@ -74,7 +74,7 @@ export const plan = (points: readonly Point<S7Address>[], limits: S7Limits, apar
 /** Points in one step. */
 const AT_ONCE = 1000;
 
-/** As plan, in steps. */
+/** plan in steps. */
 export function* planSteps(points: readonly Point<S7Address>[], limits: S7Limits, apart?: ReadonlySet<Point>): Steps<S7Read[]> {
   const areas = yield* sortedAreas(points, apart);
   const { maxGap } = limits;

@@ -18,10 +18,10 @@ export const settingsSchema = z.strictObject({
     .min(112)
     .max(960)
     .default(960)
-    .describe("Bytes of one message that are asked for; the controller grants as many or fewer"),
+    .describe("Bytes of one message that the collector asks for; the controller grants as many or fewer"),
   in_flight: z.int().min(1).max(8).default(8).describe("Jobs under way at once; the controller grants as many or fewer"),
   max_items: z.int().min(1).max(20).default(20).describe("Ranges in one job; some controllers take fewer than 20"),
-  max_gap: z.int().min(0).max(200).default(64).describe("Bytes that nobody asked for and one range may bridge, where that saves jobs"),
+  max_gap: z.int().min(0).max(200).default(64).describe("Unused bytes that one range may bridge, where that saves jobs"),
 });
 
 export type S7Settings = z.infer<typeof settingsSchema>;

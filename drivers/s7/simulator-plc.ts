@@ -123,7 +123,7 @@ export class S7Plc {
     return count;
   }
 
-  /** Whether there is no slot left for another connection of this type. */
+  /** True: there is no slot left for another connection of this type. */
   isFull(type: ConnectionType): boolean {
     const { all = Number.POSITIVE_INFINITY, [type]: own = Number.POSITIVE_INFINITY } = this.slots;
     return this.confirmed() >= all || this.confirmed(type) >= own;

@@ -11,7 +11,7 @@ export interface Level {
   readonly indices: readonly number[] | undefined;
 }
 
-/** Where a value is in the CPU's present program, and how it is read. */
+/** The place where a value is in the CPU's present program, and how it is read. */
 export interface Place extends Path {
   /** Undefined: as the value itself says. */
   readonly kind: Kind | undefined;

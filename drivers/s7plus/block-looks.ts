@@ -55,7 +55,7 @@ export class BlockLooks {
     return `${WHY[why]}; another program is noticed when the list of its blocks differs or a variable fails`;
   }
 
-  /** As Session.confirm. Throws ReasonError. */
+  /** See Session.confirm. Throws ReasonError. */
   async confirm(points: readonly Point<PlusAddress>[], withinMs: number, ctx: DriverContext): Promise<Confirmation<PlusAddress>> {
     const blocks = this.#blocksOf(points);
     const stamped = [...blocks.keys()].filter((area) => this.#program.stampsOf(area) !== undefined);

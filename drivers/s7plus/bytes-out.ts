@@ -43,7 +43,7 @@ export class BytesOut {
     return this;
   }
 
-  /** Where so many bytes are put next. */
+  /** The place where so many bytes are put next. */
   #room(count: number): number {
     const at = this.#length;
     this.#length += count;

@@ -29,7 +29,7 @@ export class Cursor {
     return this.at < this.end ? (this.bytes[this.at] ?? 0) : -1;
   }
 
-  /** Where so many bytes begin, which are taken. */
+  /** The place where so many bytes begin, which are taken. */
   take(count: number): number {
     const { at } = this;
     if (count > this.end - at) throw new Malformed(`a message of ${this.end} bytes ends within ${count} bytes at ${at}`);

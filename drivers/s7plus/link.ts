@@ -27,7 +27,7 @@ interface Sent {
   fail(error: Error): void;
   /** The signal has aborted. */
   stop(by: AbortSignal): void;
-  /** So many bytes of its answer have come. */
+  /** This many bytes of its answer have come. */
   progress(bytes: number): void;
   /** It has ended. */
   release(): void;
@@ -38,7 +38,7 @@ const DELETE_WITHIN_MS = 1000;
 /** One request, one that was given up and the session's deletion. */
 const MAX_IN_FLIGHT = 4;
 const MAX_SEQUENCE = 0xffff;
-/** So many bytes of an answer are progress. */
+/** This many bytes of an answer are progress. */
 const PROGRESS_BYTES = 512;
 /** Deadlines are the link's own: it ends the session before the connection. */
 const NO_DEADLINE_MS = 2 ** 31;

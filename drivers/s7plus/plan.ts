@@ -46,7 +46,7 @@ export const plan = (points: readonly Point<PlusAddress>[], limits: PlusLimits, 
 /** Points in one step. */
 const AT_ONCE = 200;
 
-/** As plan, in steps. */
+/** plan in steps. */
 export function* planSteps(
   points: readonly Point<PlusAddress>[],
   { maxItems, maxPoints, maxBytes }: PlusLimits,

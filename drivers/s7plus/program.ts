@@ -82,7 +82,7 @@ export class Program {
     const kept = memory?.get(KEY) as Known | undefined;
     this.#known = kept ?? { id: randomUUID(), stamp: undefined, stamps: new Map(), generation: 0, listMs: 0 };
     memory?.set(KEY, this.#known);
-    // Where looking for another program is left to preparing, each session prepares.
+    // If looking for another program is left to preparing, each session prepares.
     this.#epochSuffix = this.isSlow ? ` ${randomUUID()}` : "";
   }
 
@@ -92,7 +92,7 @@ export class Program {
     return `${id} ${generation}${this.#epochSuffix}`;
   }
 
-  /** Whether listing the blocks takes so long that it is left to preparing. */
+  /** True: listing the blocks takes so long that it is left to preparing. */
   get isSlow(): boolean {
     return this.#known.listMs > QUICK_MS;
   }
@@ -203,7 +203,7 @@ export class Program {
     if (this.#types.has(typeId)) return this.#types.get(typeId);
     const objects = await this.#explore(ctx, typeId, [], `its type 0x${typeId.toString(16).toUpperCase()}`);
     const lists = [...allObjects(objects ?? [])].filter(({ typeBlocks }) => typeBlocks.length > 0);
-    // Where one object alone lists members, it is what was asked for, whatever its id.
+    // If one object alone lists members, it is what was asked for, whatever its id.
     const found = lists.find(({ id }) => id === typeId) ?? (lists.length === 1 ? lists[0] : undefined);
     const table = found && (await tableOf(found).catch((error: unknown) => this.#unreadable(error, typeId, ctx)));
     this.#members += table?.size ?? 0;

@@ -24,7 +24,7 @@ export const ATTRIBUTE = {
   legitimate: 1846,
 } as const;
 
-/** Where values are. */
+/** The place where values are. */
 export const AREA = { dataBlock: 0x8a0e_0000, inputs: 80, outputs: 81, memory: 82, counters: 83, timers: 84, root: 201 } as const;
 /** Which of an area's values: the current ones. */
 const BLOCK_VALUES = 2550;
@@ -139,7 +139,7 @@ export function explore(session: number, object: number, attributes: readonly nu
   return draft(FUNCTION.explore, session, body, { fillBytes: 5 });
 }
 
-/** Where a value is: an area and the ids within it. */
+/** The place where a value is: an area and the ids within it. */
 export interface Path {
   readonly area: number;
   readonly lids: readonly number[];

@@ -13,7 +13,7 @@ const REFUSED_AGAIN_MS = 1000;
 const BATCH = 250;
 
 /**
- * Where each point is in the CPU's present program. Ends between two requests when the signal aborts. Throws as `Session.read` does.
+ * The place where each point is in the CPU's present program. Ends between two requests when the signal aborts. Throws as `Session.read` does.
  */
 export async function* resolvePoints(
   points: readonly Point<PlusAddress>[],

@@ -21,7 +21,7 @@ import { startTls } from "./start-tls.ts";
 const MAX_POINTS = 1000;
 /** Values of one answer, which comes in as many fragments as it takes. */
 const MAX_ANSWER_BYTES = 60_000;
-/** Where all of a request is denied, the CPU is not asked more often than this whether the session has any rights. */
+/** If all of a request is denied, the CPU is not asked more often than this whether the session has any rights. */
 const RIGHTS_AGAIN_MS = 10_000;
 /** A variable that is not where it was, and not after a new look-up either, is no reason to look again before this. */
 const HOPELESS_FOR_MS = 600_000;
@@ -120,11 +120,13 @@ export class S7plusSession implements Session<PlusAddress, PlusRead, PlusLimits>
     const words: string[] = [];
     if (this.#limits.maxItems < maxItems)
       words.push(
-        `the PLC has no memory for ${maxItems} variables in one request, which it promises; it is asked for ${this.#limits.maxItems}`,
+        `the PLC has no memory for ${maxItems} variables in one request, although it promises them; the collector asks for ${this.#limits.maxItems}`,
       );
     const { problem } = this.#looks;
     if (problem !== undefined && this.#settings.program_check > 0)
-      words.push(this.#program.isSlow ? `${problem}, and since the list takes long it is asked for when a session begins only` : problem);
+      words.push(
+        this.#program.isSlow ? `${problem}, and since the list takes long, the collector reads it only when a session begins` : problem,
+      );
     return words;
   }
 

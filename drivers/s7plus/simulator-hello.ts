@@ -23,7 +23,7 @@ export function helloFault(record: Buffer): string | undefined {
 }
 
 function groupsOf(reader: Reader): readonly number[] {
-  if (reader.u8() !== HANDSHAKE) throw new WireError("it is no handshake");
+  if (reader.u8() !== HANDSHAKE) throw new WireError("it is not a handshake");
   reader.take(4);
   if (reader.u8() !== CLIENT_HELLO) throw new WireError("it is another message");
   // Length, version and random; session id; suites; compressions.

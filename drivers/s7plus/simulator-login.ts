@@ -10,14 +10,14 @@ const sha1 = (bytes: Uint8Array | string): Buffer => createHash("sha1").update(b
 export const nextKey = (bytes: Uint8Array): Buffer => createHash("sha256").update(bytes).digest();
 const isSame = (one: Buffer, other: Buffer): boolean => one.length === other.length && timingSafeEqual(one, other);
 
-/** Whether it is the answer to the challenge of one who knows the password. */
+/** True: it is the answer to the challenge of one who knows the password. */
 export function isRightAnswer(value: Buffer, challenge: Buffer, password: string | undefined): boolean {
   if (password === undefined || value.toString("hex", 0, 3) !== USINT_ARRAY) return false;
   const expected = sha1(password).map((byte, i) => byte ^ (challenge[i] ?? 0));
   return isSame(value.subarray(3), Buffer.from(expected));
 }
 
-/** Whether a password, or a user name and its password, are in what was encrypted with this key. */
+/** True: a password, or a user name and its password, are in what was encrypted with this key. */
 export function isRightLogin(
   value: Buffer,
   key: Buffer,

@@ -86,7 +86,7 @@ const NAMES = new Map<number, FunctionName>(Object.entries(FUNCTIONS).map(([name
 
 export function parseRequest(data: Buffer): RequestHead {
   const reader = new Reader(data);
-  if (reader.u8() !== REQUEST || reader.u16() !== 0) throw new WireError("it is no request");
+  if (reader.u8() !== REQUEST || reader.u16() !== 0) throw new WireError("it is not a request");
   const functionId = reader.u16();
   if (reader.u16() !== 0) throw new WireError("reserved bytes that are not 0");
   const sequence = reader.u16();

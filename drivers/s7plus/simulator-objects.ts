@@ -34,7 +34,7 @@ export interface Exploring {
   readonly filter: number | undefined;
   /** Bytes of one block of a list of types or names at most. */
   readonly listBytes: number;
-  /** Whether objects say when they were changed. */
+  /** True: objects say when they were changed. */
   readonly stamps: boolean;
 }
 

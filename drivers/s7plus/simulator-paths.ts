@@ -27,7 +27,7 @@ export interface Found {
   value(): Buffer;
 }
 
-/** Where the walk along a path has come to. */
+/** The place where the walk along a path has come to. */
 interface Place {
   readonly name: string;
   readonly members: readonly Member[];

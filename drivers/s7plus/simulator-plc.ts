@@ -48,7 +48,7 @@ export type Misbehaviour =
   | { readonly change: (answer: Buffer) => Buffer }
   /** These bytes inside TLS in the place of an answer. */
   | { readonly raw: Buffer }
-  /** So many bytes of the answer, then a reset. */
+  /** This many bytes of the answer, then a reset. */
   | { readonly cutAfter: number }
   /** An answer to the request before goes first. */
   | { readonly stale: true }

@@ -201,7 +201,7 @@ export class PlcSession {
     return last === undefined ? integrity <= 1 : integrity === (last + 1) % 2 ** 32;
   }
 
-  /** Whether that is all that the client gets. */
+  /** True: that is all that the client gets. */
   #misbehaves(odd: Misbehaviour, asked: Asked): boolean {
     if ("silent" in odd) return true;
     if ("hangUp" in odd) this.#connection.hangUp(odd.hangUp);

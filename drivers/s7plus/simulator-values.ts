@@ -11,7 +11,7 @@ export interface Elementary {
   readonly wire: number;
   /** Of a text: characters that it has room for. */
   readonly chars?: number;
-  /** Where a value is an array in messages: how many elements. */
+  /** If a value is an array in messages: how many elements. */
   readonly elements?: number;
   readonly zero: Scalar;
   /** Puts a value, without flags and type; the elements of one that is an array. */

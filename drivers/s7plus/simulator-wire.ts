@@ -17,7 +17,7 @@ export class Writer {
     return this.#length;
   }
 
-  /** Where `count` more bytes begin. */
+  /** The place where `count` more bytes begin. */
   #grow(count: number): number {
     const at = this.#length;
     this.#length += count;

@@ -68,13 +68,13 @@ export function elementTypeOf({ softType, chars }: Member): ElementType | undefi
   return kind && { kind, chars, count: undefined };
 }
 
-/** Whether the member, or each of its elements, is made of members. */
+/** True: the member, or each of its elements, is made of members. */
 export const isStructured = ({ softType, typeId }: Member): boolean => typeId !== undefined && softType !== DTL;
 
-/** Whether the array is of DTLs, whose elements are addressed like structures. */
+/** True: the array is of DTLs, whose elements are addressed like structures. */
 export const isDtl = ({ softType }: Member): boolean => softType === DTL;
 
-/** Whether all of an array is read as one value: one dimension, of numbers, bits or characters. */
+/** True: all of an array is read as one value: one dimension, of numbers, bits or characters. */
 export function isWhole(member: Member): boolean {
   const element = elementTypeOf(member);
   const plain = element !== undefined && element.count === undefined && !["STRING", "WSTRING", "DT", "DTL"].includes(element.kind);

@@ -34,7 +34,7 @@ interface Walk {
 }
 
 /**
- * Where a symbol is, from its first level behind `root` on. Throws FaultError: it is not there, is no value, or has another type than the
+ * The place where a symbol is, from its first level behind `root` on. Throws FaultError: it is not there, is no value, or has another type than the
  * variable; and what `typeOf` throws.
  */
 export async function locate(
@@ -76,7 +76,7 @@ function takeIndices(text: string, { name, indices }: Level, member: Member, isL
   if (indices.length !== dimensions.length)
     throw notFound(
       text,
-      dimensions.length === 0 ? `${levelText(name)} is no array` : `an element of ${levelText(name)} is ${exampleOf(name, dimensions)}`,
+      dimensions.length === 0 ? `${levelText(name)} is not an array` : `an element of ${levelText(name)} is ${exampleOf(name, dimensions)}`,
     );
   walk.hasIndex = true;
   walk.lids.push(elementIndex(text, indices, member));

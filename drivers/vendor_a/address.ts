@@ -94,7 +94,7 @@ function stepsOf(text: string, part: string, isRoot: boolean): Step[] {
 function indicesOf(text: string, indices: string): readonly number[] {
   const numbers = indices.split(",").map((one) => one.trim());
   if (numbers.length > MAX_DIMENSIONS || !numbers.every((one) => /^\d{1,10}$/.test(one) && Number(one) <= MAX_INDEX))
-    throw addressInvalid(text, `[${indices}] is no index: up to ${MAX_DIMENSIONS} numbers, for example [3] or [1,2]`);
+    throw addressInvalid(text, `[${indices}] is not an index: up to ${MAX_DIMENSIONS} numbers, for example [3] or [1,2]`);
   return numbers.map(Number);
 }
 

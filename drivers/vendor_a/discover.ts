@@ -90,7 +90,7 @@ export class Discovery {
     const structure = type.template === undefined ? undefined : await this.#structureOf(type.template);
     if (type.template !== undefined && this.#held.length < MAX_STRUCTURES && symbol.isReadable && structure?.chars === undefined)
       this.#held.push({ address, path: [...path, name], template: type.template, dimensions });
-    if (!symbol.isReadable) return { address, name, type: undefined, path, comment: "External Access is None" };
+    if (!symbol.isReadable) return { address, name, type: undefined, path, comment: "External Access: None" };
     const elementary = (): MemberType => elementaryType(type.code, dimensions.length, this.#family);
     const memberType = type.template === undefined ? elementary() : structure && { structure };
     const comment = structure && structure.chars === undefined ? { comment: structure.name } : {};

@@ -657,7 +657,7 @@ describe("discovery", () => {
       path: ["Program:Main"],
       type: { scalar: "float32", count: 3 },
     });
-    expect(byAddress.get("Hidden")).toMatchObject({ type: undefined, comment: "External Access is None" });
+    expect(byAddress.get("Hidden")).toMatchObject({ type: undefined, comment: "External Access: None" });
     expect(byAddress.get("Recipe1")).toMatchObject({ type: { scalar: "string" }, comment: "Recipe" });
     expect(byAddress.get("Label")).toMatchObject({ type: { scalar: "string" } });
     expect(byAddress.get("Recipe1.Cooling.DN")).toMatchObject({ name: "DN", path: ["Recipe1", "Cooling"], type: { scalar: "bool" } });

@@ -14,7 +14,7 @@ const hex = (n: number): string => `0x${n.toString(16).padStart(2, "0")}`;
 /** Only whole requests pass that read tags, what describes them, or the identity; alone, in a multiple service packet or along a route. */
 export const fence: Fence = (frame) => {
   const body = frame.length - HEADER_BYTES;
-  if (body < 0 || u16(frame, 2) !== body) return `${frame.length} bytes that are no EtherNet/IP message`;
+  if (body < 0 || u16(frame, 2) !== body) return `${frame.length} bytes that are not an EtherNet/IP message`;
   switch (u16(frame, 0)) {
     case COMMAND.register:
       return body === 4 || `a registration of ${body} bytes`;
@@ -65,7 +65,7 @@ function checkOpen(bytes: Uint8Array, data: number, to: number, at: number): tru
   return (to === end && bytes[data + at] === 0xa3 && isRouter) || "a Forward Open for another transport or object";
 }
 
-/** Whether the path is instance 1 of the class. */
+/** True: the path is instance 1 of the class. */
 const isObject = (bytes: Uint8Array, from: number, cls: number): boolean =>
   bytes[from + 1] === 2 && bytes[from + 2] === 0x20 && bytes[from + 3] === cls && bytes[from + 4] === 0x24 && bytes[from + 5] === 1;
 

@@ -19,7 +19,7 @@ const UNCONNECTED_DATA = 0xb2;
 const CONNECTED_ADDRESS = 0xa1;
 const CONNECTED_DATA = 0xb1;
 const ITEM_HEADER_BYTES = 4;
-/** Where the CIP message begins. */
+/** The place where the CIP message begins. */
 export const REQUEST_AT = ADDRESS_AT + ITEM_HEADER_BYTES * 2;
 const SEQUENCE_AT = ADDRESS_AT + ITEM_HEADER_BYTES + 4 + ITEM_HEADER_BYTES;
 export const UNIT_AT = SEQUENCE_AT + 2;

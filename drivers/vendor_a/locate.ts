@@ -49,7 +49,7 @@ export interface Source {
   readonly bit?: number;
 }
 
-/** Where a point is, by what the controller says of its tag. Plain data. */
+/** The place where a point is, by what the controller says of its tag. Plain data. */
 export interface Place {
   /** The structures that it is in, the outermost first, and last itself. */
   readonly sources: readonly Source[];
@@ -80,12 +80,12 @@ interface Located {
   readonly type: DataType;
 }
 
-/** Where a point is in this symbol. Throws FaultError: `not_found`, `out_of_range`, `type_mismatch`. Pure. */
+/** The place where a point is in this symbol. Throws FaultError: `not_found`, `out_of_range`, `type_mismatch`. Pure. */
 export function locate(address: CipAddress, type: DataType, symbol: KnownSymbol): Located {
   return new Walk(address, symbol, type).locate(type);
 }
 
-/** Where a point is of which only the type of a read of its own is known. Throws FaultError. Pure. */
+/** The place where a point is of which only the type of a read of its own is known. Throws FaultError. Pure. */
 export function locateAlone(address: CipAddress, type: DataType, code: number, family: Family): Located {
   const text = textOf(address);
   if (!ATOMICS.has(code)) throw unreadable(text, { code });
@@ -197,7 +197,7 @@ class Walk {
   #select(indices: readonly number[]): void {
     const { type, dimensions, index } = this.#at;
     const sizes = isBits(this.#at) ? [(dimensions[0] ?? 0) * BITS_OF_DWORD] : dimensions;
-    if (sizes.length === 0 || index !== undefined) throw mismatch(this.#text, `${this.#name} is no array`);
+    if (sizes.length === 0 || index !== undefined) throw mismatch(this.#text, `${this.#name} is not an array`);
     if (sizes.length !== indices.length) throw mismatch(this.#text, `${this.#name} has ${sizes.length} dimensions: ${arrayWords(sizes)}`);
     let flat = 0;
     for (const [i, size] of sizes.entries()) {
@@ -340,7 +340,7 @@ function settle(
   if (count !== undefined && count > left)
     throw new FaultError(
       "out_of_range",
-      `${quote(text)}: ${count} elements are asked for, ${at.dimensions.length === 0 ? "it is no array" : `there are ${left}`}`,
+      `${quote(text)}: ${count} elements were requested, ${at.dimensions.length === 0 ? "it is not an array" : `there are ${left}`}`,
     );
   if (count === undefined && !isAuto && isWhole)
     throw mismatch(text, `it is ${words(at, bit)} on the controller: name one element, for example [0], or the type with its count`);

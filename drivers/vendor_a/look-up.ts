@@ -147,7 +147,7 @@ async function locateAll(
 ): Promise<Found> {
   const refuse = (refusal: FaultError): Found => points.map((point) => ({ point, refusal }));
   if (!symbol.isReadable)
-    return refuse(new FaultError("access_denied", `${symbol.name}: External Access of the tag is None: set it to Read Only or Read/Write`));
+    return refuse(new FaultError("access_denied", `${symbol.name}: External Access of the tag: None. Set it to Read Only or Read/Write`));
   const { template, code } = symbol.type;
   try {
     const { length } = symbol.dimensions;

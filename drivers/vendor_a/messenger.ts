@@ -42,7 +42,7 @@ export class Messenger {
     return `read without a connection, which is slower: the controller refuses to open one: ${this.#refused}`;
   }
 
-  /** Whether a connection has to be opened before the next message: it ended for lack of traffic, or there was none left some time ago. */
+  /** True: a connection has to be opened before the next message: it ended for lack of traffic, or there was none left some time ago. */
   get isDue(): boolean {
     const now = performance.now();
     return this.#link.open ? now - this.#link.answeredAt > CONNECTION_ENDS_MS : now >= this.#askAgainAt;

@@ -39,7 +39,7 @@ export interface CipItem {
 export interface CipRead extends Request<CipAddress> {
   readonly items: readonly CipItem[];
   readonly decoders: readonly Decoder[];
-  /** Where a point begins in the data of its item. */
+  /** The place where a point begins in the data of its item. */
   readonly offsets: Int32Array;
 }
 
@@ -95,7 +95,7 @@ export const plan = (points: readonly Point<CipAddress>[], limits: CipLimits, ap
 /** Points, structures or runs in one step. */
 const AT_ONCE = 250;
 
-/** As plan, in steps. */
+/** plan in steps. */
 export function* planSteps(points: readonly Point<CipAddress>[], limits: CipLimits, apart?: ReadonlySet<Point>): Steps<CipRead[]> {
   const room = roomFor(limits);
   const tree = new Node(undefined);

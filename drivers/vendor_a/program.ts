@@ -37,7 +37,7 @@ export class ProgramWatch {
     return `${this.#serial} ${this.#mark ?? "unmarked"} ${this.#count()}`;
   }
 
-  /** Whether it says when it changes. */
+  /** True: it says when it changes. */
   get hasMark(): boolean {
     return this.#hasMark;
   }

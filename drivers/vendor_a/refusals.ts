@@ -55,7 +55,7 @@ const EXTENDED_FF: ReadonlyMap<number, StatusWords> = new Map([
   [0x2002, about("device_error", "bad parameter value")],
   [0x2100, about("access_denied", NO_ACCESS)],
   [0x2101, busy("the key switch or the mode of the controller does not permit it")],
-  [0x2104, about("out_of_range", "beyond the end of what is there")],
+  [0x2104, about("out_of_range", "beyond the end of the tag")],
   [0x2105, about("out_of_range", "beyond the end of the array")],
   [0x2106, busy("in use by somebody else")],
   [0x2107, about("type_mismatch", "the type is another one")],

@@ -7,7 +7,7 @@ import { DIRECT, parseRoute, type Route, routed, routeWords, slotRoute } from ".
 import { connectionWords } from "./refusals.ts";
 import type { CipSettings } from "./settings.ts";
 
-/** Where the controller is, and what it says it is. */
+/** The place where the controller is, and what it says it is. */
 export interface Target {
   readonly route: Route;
   /** Undefined: it does not say. */

@@ -17,8 +17,8 @@ export const settingsSchema = z.strictObject({
     .min(100)
     .max(4002)
     .default(4002)
-    .describe("Bytes of one message over the connection that are asked for; fewer are taken where the controller has no more"),
-  connected: z.boolean().default(true).describe("Opens a connection in the controller, which is faster; false: each message by itself"),
+    .describe("Bytes of one message over the connection that the collector asks for; it takes fewer where the controller grants fewer"),
+  connected: z.boolean().default(true).describe("Opens a connection in the controller, which is faster; false: unconnected messages"),
   in_flight: z.int().min(1).max(8).default(1).describe("Requests under way at once; Logix answers several in order, older modules take 1"),
 });
 

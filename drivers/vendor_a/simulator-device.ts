@@ -20,7 +20,7 @@ export type Misbehaviour =
   | { readonly delayMs: number }
   /** The good answer, changed: a CIP reply. */
   | { readonly change: (reply: Buffer) => Buffer }
-  /** So many bytes of the frame of the good answer; with nothing behind it. */
+  /** This many bytes of the frame of the good answer; with nothing behind it. */
   | { readonly cutAfter: number }
   /** An encapsulation status instead of an answer; `hangUp`: with a FIN behind it. */
   | { readonly encapsulation: number; readonly hangUp?: boolean }

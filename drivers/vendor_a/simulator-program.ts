@@ -58,7 +58,7 @@ export interface Tag {
   instance: number;
 }
 
-/** Where a path ends: so many elements from here to the end of an array, 1 for everything else. */
+/** The place where a path ends: so many elements from here to the end of an array, 1 for everything else. */
 export interface Located {
   readonly type: CipType;
   readonly bytes: Buffer;

@@ -114,7 +114,7 @@ function putElement(bytes: Buffer, at: number, { template, elementary }: CipType
   if (elementary) putScalar(bytes, at, elementary, value as CipScalar);
   else if (template && typeof value === "string") {
     const data = template.members[1];
-    if (template.members[0]?.name !== "LEN" || data === undefined) throw new RangeError(`${template.name} is no string type`);
+    if (template.members[0]?.name !== "LEN" || data === undefined) throw new RangeError(`${template.name} is not a string type`);
     const longest = elementsOf(data.type);
     bytes.fill(0, at, at + template.bytes);
     bytes.writeInt32LE(Math.min(value.length, longest), at);

@@ -19,7 +19,7 @@ export interface ListedSymbol {
 
 export interface Page {
   readonly symbols: readonly ListedSymbol[];
-  /** Where the next page begins; undefined: there is none. */
+  /** The place where the next page begins; undefined: there is none. */
   readonly next: number | undefined;
 }
 

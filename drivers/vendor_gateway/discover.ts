@@ -44,7 +44,7 @@ async function* entriesOf(ask: AskPage, path: readonly string[]): AsyncGenerator
   } while (after !== undefined);
 }
 
-/** Whether it can be configured as it is: a server may list what no address can be. */
+/** True: it can be configured as it is: a server may list what no address can be. */
 function isAddress(item: string): boolean {
   try {
     return parseAddress(item, undefined).address.item === item;

@@ -5,13 +5,13 @@ import { answerBytes, describeRead, type GatewayLimits, type GatewayRead, plan, 
 import { endpointOf, GatewaySession } from "./session.ts";
 import { type GatewaySettings, settingsSchema } from "./settings.ts";
 
-/** Where the reference gateway listens. */
+/** The place where the reference gateway listens. */
 const USUAL_PORT = 7000;
 const LOOPBACK = /^(?:127\.\d{1,3}\.\d{1,3}\.\d{1,3}|localhost|::1)$/i;
 
 function warningsOf({ host }: VendorGatewayDetails, { security }: GatewaySettings): readonly string[] {
   if (security !== "none" || LOOPBACK.test(host)) return [];
-  return ["security is none: anyone on the network can read along and change what is read"];
+  return ["security is `none`: anyone on the network can read along and change what is read"];
 }
 
 const ENCRYPTION = { none: "none", psk: "TLS with a pre-shared key", certificate: "TLS" } as const;

@@ -7,7 +7,7 @@ const NEWLINE = 0x0a;
 const BRACE = 0x7b;
 const TLS_ALERT = 0x15;
 const READS = /^\{"id":\d{1,16},"request":"(?:hello|servers|open|browse|resolve|read)"[,}]/;
-/** Where the field `request` can only be one: in a text its quotes have a backslash before them. */
+/** If the field `request` can only be one: in a text its quotes have a backslash before them. */
 const FIELD = '"request":';
 const LONGEST_PREFIX = 64;
 
@@ -18,7 +18,7 @@ const LONGEST_PREFIX = 64;
 export function fence(frame: Uint8Array): true | string {
   const line = Buffer.from(frame.buffer, frame.byteOffset, frame.byteLength);
   const prefix = READS.exec(line.toString("latin1", 0, LONGEST_PREFIX));
-  if (!prefix) return "a line that is none of hello, servers, open, browse, resolve and read";
+  if (!prefix) return "a line that is not one of hello, servers, open, browse, resolve and read";
   if (line.indexOf(NEWLINE) !== line.length - 1) return "more than one line";
   if (line.indexOf(FIELD, prefix[0].length - 1) !== -1) return "a line with two requests";
   return true;

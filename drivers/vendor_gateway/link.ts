@@ -78,7 +78,7 @@ export class GatewayLink {
 
   #takeLine(frame: Buffer): string | undefined {
     const line = objectOf(frame);
-    if (!line) return "a line that is no JSON object in UTF-8";
+    if (!line) return "a line that is not a JSON object in UTF-8";
     const { id, error } = line as { readonly id?: unknown; readonly error?: unknown };
     const asked = typeof id === "number" ? this.#asked.get(id) : undefined;
     if (asked && typeof id === "number") {

@@ -93,7 +93,7 @@ it("warns of a connection that anyone can read along, but not on this machine", 
       DETAILS.vendor_gateway.read.parse({ type: "vendor_gateway", host, port: 7000, protocol_details: { protocol: "PVI", path: "p" } }),
       driver.settings.parse(local),
     );
-  expect(warnings("10.0.0.7", {})).toEqual(["security is none: anyone on the network can read along and change what is read"]);
+  expect(warnings("10.0.0.7", {})).toEqual(["security is `none`: anyone on the network can read along and change what is read"]);
   expect(warnings("10.0.0.7", { security: "psk" })).toEqual([]);
   expect(warnings("127.0.0.1", {})).toEqual([]);
 });

@@ -32,7 +32,7 @@ export const plan = (points: readonly Point<GatewayAddress>[], limits: GatewayLi
 /** Points in one step. */
 const AT_ONCE = 200;
 
-/** As plan, in steps. */
+/** plan in steps. */
 export function* planSteps(
   points: readonly Point<GatewayAddress>[],
   limits: GatewayLimits,

@@ -47,7 +47,7 @@ export function meaningOf(quality: number): "good" | "uncertain" | Fault {
   return FAULTS[quality & STATUS] ?? "device_error";
 }
 
-/** Whether people should know of it although there is a value. */
+/** True: people should know of it although there is a value. */
 export const isDoubtful = (quality: number): boolean => (quality & MAJOR) !== GOOD || (quality & STATUS) === LOCAL_OVERRIDE;
 
 /** `OPC quality 0x0015 (bad, last known value, limited low)`. */

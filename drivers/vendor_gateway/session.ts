@@ -171,7 +171,8 @@ export class GatewaySession implements Session<GatewayAddress, GatewayRead, Gate
     }
     const { type } = resolved;
     const found = type === undefined || point.type.scalar !== "auto" ? point.type : wireType(type);
-    if (!found) return { point, refusal: new FaultError("type_mismatch", `the gateway has it as ${quote(type ?? "")}, which is no type`) };
+    if (!found)
+      return { point, refusal: new FaultError("type_mismatch", `the gateway has it as ${quote(type ?? "")}, which is not a type`) };
     const isAuto = point.type.scalar === "auto" || point.address.isAuto === true;
     return { point, address: { item: resolved.item, epoch: this.#epoch, ...(isAuto && { isAuto }) }, type: found };
   }

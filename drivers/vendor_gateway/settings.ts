@@ -26,7 +26,7 @@ export const settingsSchema = z.strictObject({
     .min(65_536)
     .max(16_777_216)
     .default(1_048_576)
-    .describe("Bytes of one answer at most; the gateway refuses a request whose answer is larger, and less is asked for"),
+    .describe("Bytes of one answer at most; the gateway refuses a request whose answer is larger, and the collector asks for less"),
 });
 
 export type GatewaySettings = z.infer<typeof settingsSchema>;

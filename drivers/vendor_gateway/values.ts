@@ -70,7 +70,7 @@ const wrong = (what: string): ItemReading => ({ reading: bad("device_error", `th
 
 function valueReading(value: unknown, text: string, wanted: DataType, quality: "good" | "uncertain", time: string | undefined): Reading {
   const type = wireType(text);
-  if (!type) return bad("type_mismatch", `the gateway sends the type ${quote(text)}, which is none of the protocol's`);
+  if (!type) return bad("type_mismatch", `the gateway sends the type ${quote(text)}, which the protocol does not have`);
   if (value === undefined || value === null) return bad("device_error", "the gateway has no value, and calls that good");
   const sourceTime = time === undefined ? undefined : timeOf(time);
   if (time !== undefined && sourceTime === undefined)

@@ -1,4 +1,4 @@
-/** Where a machine listens; port 0 takes a free one. */
+/** The place where a machine listens; port 0 takes a free one. */
 export interface Place {
   readonly port: number;
   /** Absent: 127.0.0.1. */

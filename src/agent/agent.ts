@@ -118,7 +118,7 @@ export class Agent {
     return this.#order.flatMap((id) => this.#reportOf(id) ?? []);
   }
 
-  /** As `reports`, one by one; what is not looked at costs next to nothing. */
+  /** `reports` one by one; what is not looked at costs next to nothing. */
   *glances(): Generator<Glance> {
     for (const uuid of this.#order) {
       const slot = this.#slots.get(uuid);
@@ -235,7 +235,7 @@ export class Agent {
     return haveChanged;
   }
 
-  /** Whether the policy says something else of its device than it does. */
+  /** True: the policy says something else of its device than it does. */
   #isConcerned(slot: SourceSlot): boolean {
     const { permit, resolver } = this.#deps;
     const { endpoint } = slot;

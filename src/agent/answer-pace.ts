@@ -1,6 +1,6 @@
 /** Never waited for less: a busy controller or a serial line behind a gateway takes that long now and then. */
 export const LEAST_TIMEOUT_MS = 500;
-/** So many times the slowest of the last answers. */
+/** This many times the slowest of the last answers. */
 const MARGIN = 4;
 /** What is left of the slowest answer with each further one: half of it after about 70. */
 const FADING = 0.99;
@@ -21,7 +21,7 @@ export class AnswerPace {
     this.#atMostMs = Math.min(ms, this.#atMostMs ?? ms);
   }
 
-  /** Whether anything has been learned by `note`. */
+  /** True: anything has been learned by `note`. */
   get isKnown(): boolean {
     return this.#slowestMs !== undefined;
   }

@@ -35,7 +35,7 @@ interface Told {
 }
 
 /**
- * Whether the values of a readout are those of the variables that they were looked up for. The device is asked behind the values, for as long
+ * True: the values of a readout are those of the variables that they were looked up for. The device is asked behind the values, for as long
  * as a fifth of the time allows; what was published between two looks is told of where the later one finds another program.
  */
 export class Confirming {

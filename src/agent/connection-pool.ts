@@ -25,16 +25,16 @@ export interface TurnRequest {
   readonly maxConnections: number;
   /** Its last readout had no answer: it waits until the device's time allows a probe (see DeviceTime). */
   readonly isProbe: boolean;
-  /** Whether other sources of the device are answered: a probe then takes no more than its share. */
+  /** True: other sources of the device are answered: a probe then takes no more than its share. */
   hasHealthyOthers(): boolean;
-  /** Whether a probe lets another source go first: see Place. */
+  /** True: a probe lets another source go first: see Place. */
   yields(): boolean;
 }
 
 /** One source's place among those that use a device. */
 export interface Membership {
   readonly share: DeviceShare;
-  /** Whether other sources of the device are answered. */
+  /** True: other sources of the device are answered. */
   hasHealthyOthers(): boolean;
   yields(): boolean;
   /** Counts it out and, where it was the last with its key, closes the idle connection. Idempotent. */
@@ -87,7 +87,7 @@ class DevicePool {
     return this.#acquireAtOnce(request) ?? this.#wait(request, signal);
   }
 
-  /** Where nobody else waits and the time is not shared. */
+  /** If nobody else waits and the time is not shared. */
   #acquireAtOnce(request: TurnRequest): Turn | undefined {
     if (this.#waiting.length > 0 || (request.isProbe && request.hasHealthyOthers())) return undefined;
     const slot = this.#take(request);

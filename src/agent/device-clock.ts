@@ -15,7 +15,7 @@ const IN_A_ROW = 3;
 type Skew = "ahead" | "behind" | "none";
 
 /**
- * Whether the clock of a device is another one than this machine's, by the newest time stamp among its readings. One that stands still says
+ * True: the clock of a device is another one than this machine's, by the newest time stamp among its readings. One that stands still says
  * nothing of being behind: the value may not have changed since.
  */
 export class DeviceClock {

@@ -16,7 +16,7 @@ export type TakenTime = ProbeTime | SearchTime | "surprise";
 /** What one source knows of the time of a device that others may use too. */
 export interface DeviceShare {
   /**
-   * Whether a request that may stay without an answer may be sent now. `isOwnTime`: it costs nobody but this source, which has
+   * True: a request that may stay without an answer may be sent now. `isOwnTime`: it costs nobody but this source, which has
    * bounded it otherwise.
    */
   mayProbe(isOwnTime: boolean): boolean;
@@ -31,14 +31,14 @@ export interface DeviceShare {
    * given up, because a gateway may still be busy with that.
    */
   timeoutMs(fullMs: number): number;
-  /** Whether a gateway may still be busy with what was given up, so that the next of these would be waited for longer. */
+  /** True: a gateway may still be busy with what was given up, so that the next of these would be waited for longer. */
   mayBeBusy(fullMs: number): boolean;
   /** What a request without an answer takes of the device's time, as far as is known. */
   expectedCostMs(fullMs: number): number;
   isPaceKnown(): boolean;
   /** A readout of this source had no answer at all. */
   failed(): void;
-  /** Whether it has a search under way for what has no answer: variables of its own that are well have no value meanwhile. */
+  /** True: it has a search under way for what has no answer: variables of its own that are well have no value meanwhile. */
   searches(isUnderWay: boolean): void;
   /** A unit of this source answers again: see DeviceTime.join. */
   isBack(): void;
@@ -46,7 +46,7 @@ export interface DeviceShare {
 
 /** A source's place among those that use a device. */
 export interface Place {
-  /** Whether others are answered. */
+  /** True: others are answered. */
   hasHealthyOthers(): boolean;
   /**
    * Of a source that had no answer: whether another one, which is answered, wants the next probe, to find what fails in it. Both kinds
@@ -83,7 +83,7 @@ const USUAL = 1.5;
 const LONGEST_PAUSE_MS = 50_000;
 /** What is back brings the others' next try forward this often at most: a unit that comes and goes costs no more than one probe of each. */
 const SHORTEST_BACK_MS = 10_000;
-/** So many times longer is waited after a request was given up. */
+/** This many times longer is waited after a request was given up. */
 const PATIENCE = 3;
 /** What probing may take where each probe holds up a readout until its next tick, or nearly so: one part in so many. */
 const SMALL_SHARE = 20;

@@ -7,21 +7,21 @@ import type { BadReading, FailureKind, Group, LearnedGroups, Planned, Search } f
 export type Purpose =
   /** What was planned and has no reading yet. */
   | { readonly what: "planned"; readonly planned: Planned }
-  /** Whether the part answers at all. */
+  /** True: the part answers at all. */
   | { readonly what: "part"; readonly part: string }
-  /** Whether the device answers at all. */
+  /** True: the device answers at all. */
   | { readonly what: "life" }
   /** A part of what failed, or all of it once more. */
   | { readonly what: "step" | "check"; readonly search: Search }
-  /** Whether each part of what failed fails. */
+  /** True: each part of what failed fails. */
   | { readonly what: "sample"; readonly search: Search; readonly point: Point }
-  /** Whether everything fails. */
+  /** True: everything fails. */
   | { readonly what: "survey" }
-  /** Whether a closed point is well again. */
+  /** True: a closed point is well again. */
   | { readonly what: "probe"; readonly group: Group; readonly point: Point }
-  /** Whether a group can be asked as freshly planned again. */
+  /** True: a group can be asked as freshly planned again. */
   | { readonly what: "fresh"; readonly group: Group }
-  /** Whether points on both sides of a closed one may share a request. */
+  /** True: points on both sides of a closed one may share a request. */
   | { readonly what: "bridge"; readonly group: Group; readonly cut: Point };
 
 /** A request beside the plan: it looks for what failed, or whether what failed is well again. */
@@ -106,10 +106,10 @@ export function pauseMs(costMs: number, failures: number, intervalMs: number): n
 export const culpritPauseMs = ({ costMs, restMs = 0 }: ExtraFailure, failures: number, intervalMs: number): number =>
   Math.max(pauseMs(costMs, failures, intervalMs), Math.min(restMs, LONG_PAUSE_MS));
 
-/** Whether the next try is waited for as long as any request, after so many that were not; never in idle time, which it would exceed. Pure. */
+/** True: the next try is waited for as long as any request, after so many that were not; never in idle time, which it would exceed. Pure. */
 export const isPatient = (hasty: number, time: ProbeTime): boolean => hasty >= TRIES_BEFORE_PATIENCE && time === "share";
 
 /** What failed within this was no silence. */
 const QUICK_MS = 100;
-/** Whether to ask again what has failed costs others of the device a new connection at most, and no time-out. Pure. */
+/** True: to ask again what has failed costs others of the device a new connection at most, and no time-out. Pure. */
 export const tookNoTime = (costMs: number): boolean => costMs <= QUICK_MS;

@@ -92,7 +92,7 @@ export class FrameRings {
   }
 
   /**
-   * So many rings there will be at most once those have joined that are about to, within a minute: what all of them may have is given to the
+   * This many rings there will be at most once those have joined that are about to, within a minute: what all of them may have is given to the
    * first at once, since memory that rings have moved out of stays with the process.
    */
   expect(rings: number): void {

@@ -9,7 +9,7 @@ const MANY_VAIN_PROBES = 10;
 const BRIDGE_AGAIN_MS = 3_600_000;
 
 /**
- * Whether what was learned still holds: one request of a readout looks at what is closed or cut. Once something is well again, the
+ * True: what was learned still holds: one request of a readout looks at what is closed or cut. Once something is well again, the
  * fresh requests of all else that was learned are tried, so that a device is asked as after a fresh start.
  */
 export class Healing {

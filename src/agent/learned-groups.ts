@@ -52,7 +52,7 @@ export interface Search {
   samples: Point[] | undefined;
   /** Requests of the present step that have not been asked. */
   step: Request[];
-  /** Whether the run is asked as a whole once more: each part of it has answered, or it may be well again. */
+  /** True: the run is asked as a whole once more: each part of it has answered, or it may be well again. */
   isChecking: boolean;
   hasBeenChecked: boolean;
   hasBegun: boolean;
@@ -74,7 +74,7 @@ export interface Group {
 
 /** A device that is busy so often in a row with one request is searched for what it is busy with, where others are answered. */
 const ALWAYS_BUSY = 4;
-/** So many points are planned in a millisecond or two. */
+/** This many points are planned in a millisecond or two. */
 const PLANNED_AT_ONCE = 1000;
 
 interface Fresh {
@@ -113,9 +113,9 @@ export class LearnedGroups {
   unanswered = 0;
   /** One that had a value in the last readout with any. */
   answering: Point | undefined;
-  /** Whether anything was ever answered. */
+  /** True: anything was ever answered. */
   isHeard = false;
-  /** Whether anything was answered with values in the last readout. */
+  /** True: anything was answered with values in the last readout. */
   hadGood = false;
   /** Parts that have answered. */
   readonly heard = new Set<string>();
@@ -396,7 +396,7 @@ export class LearnedGroups {
     return from[Math.floor(at / groups.length) % from.length];
   }
 
-  /** Whether something in the group has no answer, or is searched for because of that. */
+  /** True: something in the group has no answer, or is searched for because of that. */
   holdsLost({ fresh, searches }: Group): boolean {
     if (searches.some(({ kind }) => kind === "lost")) return true;
     return this.closed.size > 0 && fresh.points.some((point) => this.closed.get(point)?.kind === "lost");

@@ -1,6 +1,6 @@
 import type { Point } from "../../drivers/driver.ts";
 
-/** Where the search ended: the one point that fails by itself, or the first point that the device lacks something before. */
+/** The place where the search ended: the one point that fails by itself, or the first point that the device lacks something before. */
 export type Found = { readonly culprit: Point } | { readonly cutBefore: Point };
 
 /**
@@ -47,12 +47,12 @@ export class Narrowing {
     return this.#found;
   }
 
-  /** Whether one point is left, which has failed once by itself: a device that is slow now and then loses any answer. */
+  /** True: one point is left, which has failed once by itself: a device that is slow now and then loses any answer. */
   get isDoubtful(): boolean {
     return this.#isDoubtful && this.#found === undefined;
   }
 
-  /** Whether a part of the run has answered. */
+  /** True: a part of the run has answered. */
   get hasAnswer(): boolean {
     return this.#hasAnswer;
   }
@@ -95,7 +95,7 @@ export class Narrowing {
   }
 }
 
-/** So many are asked one by one: what is answered takes next to no time, and one more that fails a whole time-out. */
+/** This many are asked one by one: what is answered takes next to no time, and one more that fails a whole time-out. */
 const SINGLY = 12;
 
 const pieceOf = (length: number): number => (length <= SINGLY ? 1 : Math.floor(Math.sqrt(length)));

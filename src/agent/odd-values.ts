@@ -53,6 +53,6 @@ const isOdd = (value: number): boolean => {
   return size !== 0 && size !== Number.POSITIVE_INFINITY && (size < SMALLEST || size > LARGEST);
 };
 
-/** Whether the bytes of this float come in one order or another, by the device; a protocol that has one order has no wrong one. Pure. */
+/** True: the bytes of this float come in one order or another, by the device; a protocol that has one order has no wrong one. Pure. */
 export const hasOrders = ({ wireOf }: Pick<AnyDriver, "wireOf">, float: Point): boolean =>
   (wireOf?.(float.address, float.type)?.orders.length ?? 0) > 0;

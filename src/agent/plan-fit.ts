@@ -8,7 +8,7 @@ import type { Outcome } from "./readout.ts";
 /** Readouts in a row that must say the same: one slow readout is no warning. */
 const IN_A_ROW = 3;
 
-/** Whether a source's plan fits its interval. Where it does not, the values come less often than configured, and somebody has to be told. */
+/** True: a source's plan fits its interval. Where it does not, the values come less often than configured, and somebody has to be told. */
 export class PlanFit {
   readonly #intervalMs: number;
   readonly #log: Log;

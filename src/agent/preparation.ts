@@ -23,7 +23,7 @@ const MAX_BARREN = 3;
 const MAX_REFUSED = 20;
 
 /**
- * Where the points of a source are, for drivers that have to look that up first. It outlives readouts and connections: a look-up
+ * The place where the points of a source are, for drivers that have to look that up first. It outlives readouts and connections: a look-up
  * that takes longer than one readout goes on in the next.
  */
 export class Preparation {
@@ -35,7 +35,7 @@ export class Preparation {
   #knownCount = 0;
   /** Places of the points, once something is looked up: a driver may answer for others. */
   #places: Uint8Array | undefined;
-  /** Where points were before all was forgotten: one that is found there again stays the same object, with all that was learned of it. */
+  /** The place where points were before all was forgotten: one that is found there again stays the same object, with all that was learned of it. */
   #before: (Point | undefined)[] = [];
   /** Points that were not found where they had been, since these were taken last. */
   #moved: Point[] = [];
@@ -84,7 +84,7 @@ export class Preparation {
     return this.#isNeeded && done < total ? { done, total } : undefined;
   }
 
-  /** Whether anything has to be looked up on this session. */
+  /** True: anything has to be looked up on this session. */
   isDue(session: AnySession): boolean {
     if (!session.prepare) return false;
     if (!this.#isNeeded || session.epoch !== this.#epoch) return true;
@@ -136,7 +136,7 @@ export class Preparation {
         if (isRefused && rest.length === 1) for (const point of rest) this.#take({ point, refusal: error, retryAfterMs: LONGEST_PAUSE_MS });
         else if (rest.length > 1 && (hasNoAnswer || isRefused)) runs.push(...halves(rest));
         else if (rest.length > 0) unanswered.push(rest);
-        // Where nothing was answered so far, nothing tells the device from this run.
+        // If nothing was answered so far, nothing tells the device from this run.
         if (hasNoAnswer && this.#knownCount === 0) throw error;
         if (hasNoAnswer) this.#pause((this.#now() - beganMs) * Math.max(1, unanswered.length), runs.length === 0);
         const most = hasNoAnswer ? MAX_BARREN : isRefused ? MAX_REFUSED : 0;
@@ -193,7 +193,7 @@ export class Preparation {
       }
       return undefined;
     } catch (error) {
-      // Where the time was up while it waited for an answer, what is known is read.
+      // If the time was up while it waited for an answer, what is known is read.
       if (ctx.signal.aborted) return undefined;
       this.#refusal = error instanceof FaultError ? badReading(error) : { quality: "bad", fault: "no_answer", detail: messageOf(error) };
       this.#barren++;

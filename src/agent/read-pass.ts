@@ -48,7 +48,7 @@ export interface ReadResult {
 
 /** Each of so many tries waits for the whole time. */
 const PATIENT_EVERY = 5;
-/** So many planned requests in a row that are refused with a pause say that it is the device's, although others were answered before. */
+/** This many planned requests in a row that are refused with a pause say that it is the device's, although others were answered before. */
 const RESTING_REQUESTS = 2;
 
 const notReached = (why: string): BadReading => ({ quality: "bad", fault: "no_answer", detail: `not reached: ${why}` });
@@ -115,7 +115,7 @@ export class ReadPass implements PassView {
     return this.#asking.sent;
   }
 
-  /** Whether the connection that it ran on last is lost. */
+  /** True: the connection that it ran on last is lost. */
   get isLost(): boolean {
     return this.#asking.lost !== undefined;
   }
@@ -306,7 +306,7 @@ export class ReadPass implements PassView {
       else if (outcome.isLoss) this.#keepForLater(planned, outcome.reading);
       else this.#searching.failed(planned, outcome);
     }
-    // Where the other program has everything at its place, the plan stays the same, and goes on after this request.
+    // If the other program has everything at its place, the plan stays the same, and goes on after this request.
     else if (outcome.type === "program" && this.#asking.isUnprepared) this.#again.push(planned);
   }
 
@@ -325,7 +325,7 @@ export class ReadPass implements PassView {
     return isDoubtful ? this.#share.timeoutMs(fullMs) : fullMs;
   }
 
-  /** Whether something had no answer in this readout, and this part of several has given none either. */
+  /** True: something had no answer in this readout, and this part of several has given none either. */
   #isInTrouble(part: string | undefined): boolean {
     return this.#asking.firstFailure !== undefined && this.#searching.isUnheard(part);
   }

@@ -138,7 +138,7 @@ it("looks addresses up once more in a readout of a device that tells of another 
     },
     async read() {
       reads++;
-      // Where nothing else ends it.
+      // If nothing else ends it.
       if (reads > 50) return [{ quality: "good", value: 7 }];
       throw new FaultError("stale", "another program", { scope: "program" });
     },

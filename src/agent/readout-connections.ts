@@ -45,7 +45,7 @@ export class ReadoutConnections {
     return answersPerConnection !== undefined && this.#begun > 1 && this.#asking.answersHere >= answersPerConnection;
   }
 
-  /** So many brought nothing that the next would not either. */
+  /** This many brought nothing that the next would not either. */
   get areBarren(): boolean {
     if (this.#isThorough || this.#asking.answered > 0) return this.#barren >= MAX_BARREN_ALIVE;
     return this.#barren >= (this.#share.isPaceKnown() ? MAX_BARREN : MAX_BARREN_UNKNOWN);

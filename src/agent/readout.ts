@@ -22,7 +22,7 @@ const SHORTEST_READOUT_DEADLINE_MS = 10_000;
 const GRACE_MS = 5000;
 /** Of its interval, what a readout may search for: it ends before the next one is due. */
 const SEARCHED_PART = 0.8;
-/** Where the interval is short: so many asks of a search after an answer was waited for in vain, each of the least time-out. */
+/** If the interval is short: so many asks of a search after an answer was waited for in vain, each of the least time-out. */
 const SEARCHED_AFTER = 2;
 /** What is to be read beside the plan, at most. */
 const MAX_ASIDES = 8;
@@ -35,7 +35,7 @@ export interface Outcome {
   readonly bootTimeMs: number;
   readonly readings: readonly (Reading | undefined)[];
   readonly failure: ReasonError | undefined;
-  /** Whether every refusal was about what was asked: see `ReadResult.definite`. */
+  /** True: every refusal was about what was asked: see `ReadResult.definite`. */
   readonly definite: boolean;
   /** The device asks not to be read again before: ms. */
   readonly restMs: number;
@@ -104,7 +104,7 @@ export class Readouts {
     return this.#preparation.progress;
   }
 
-  /** Whether other sources of the same device are answered. */
+  /** True: other sources of the same device are answered. */
   hasHealthyOthers(): boolean {
     return this.#access.membership.hasHealthyOthers();
   }

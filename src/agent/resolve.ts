@@ -36,7 +36,7 @@ export interface Resolver {
    * after all that did not fail, or failed longer ago.
    */
   suspect(at: HostPort, address?: string): void;
-  /** As `suspect`, where a connection was open and brought no answer. Where the host has one address, nothing changes. */
+  /** Works as `suspect` does, where a connection was open and brought no answer. Where the host has one address, nothing changes. */
   unanswered(at: HostPort, address?: string): void;
   /** The address that the host was last connected at, or else all that it is known to have, without asking: empty where it has none. */
   addressesInUse(at: HostPort): readonly Address[];
@@ -66,7 +66,7 @@ interface Entry {
 /** What is known of a host's addresses at one port. */
 interface Marks {
   connected: string | undefined;
-  /** Where no session could be opened or nothing was answered since, the latest last. */
+  /** The place where no session could be opened or nothing was answered since, the latest last. */
   failed: readonly string[];
   answered: { readonly address: string; readonly deviceKey: string } | undefined;
 }

@@ -36,22 +36,22 @@ export class RunSearches {
     this.#searches = [];
     for (const { searches } of this.#context.learned.groups) if (searches.length > 0) this.#searches.push(...searches);
     if (this.#searches.length === 0) return;
-    // Where no part of it has answered so far, a run that failed in the last readout may be well as a whole by now.
+    // If no part of it has answered so far, a run that failed in the last readout may be well as a whole by now.
     const [carried] = this.#searches.filter(({ narrowing, kind }) => !narrowing.hasAnswer && kind === "refused");
     if (carried && !carried.isChecking) recheck(carried);
   }
 
-  /** Whether something in the part is searched for that had no answer. */
+  /** True: something in the part is searched for that had no answer. */
   isSearching(part: string | undefined): boolean {
     return this.#searches.length > 0 && this.#searches.some(({ kind, group }) => kind === "lost" && group.fresh.part === part);
   }
 
-  /** Whether one more would have to wait for another to end. */
+  /** True: one more would have to wait for another to end. */
   get areMany(): boolean {
     return this.#searches.length >= SEARCHES_AT_ONCE;
   }
 
-  /** Whether one that waits for answers in vain goes on in the next readout. */
+  /** True: one that waits for answers in vain goes on in the next readout. */
   get takeTime(): boolean {
     const { silent } = this.#context.learned;
     return this.#searches.some((search) => {
@@ -178,7 +178,7 @@ export class RunSearches {
     this.#events.healed();
   }
 
-  /** Where every part of the run is well by itself and the run is not, the device lacks something in between. */
+  /** If every part of the run is well by itself and the run is not, the device lacks something in between. */
   checkFailed(search: Search): void {
     search.isChecking = false;
     search.hasBeenChecked = true;

@@ -113,12 +113,12 @@ export class Searching {
     this.#learned.unanswered = 0;
   }
 
-  /** Whether a planned request is left out for now: its part is silent, or waits until it is known to answer. */
+  /** True: a planned request is left out for now: its part is silent, or waits until it is known to answer. */
   skips(planned: Planned): boolean {
     return this.#parts.isSilent(planned.request) || this.#parts.defers(planned);
   }
 
-  /** Whether the part is one of several and has answered nothing in this readout. */
+  /** True: the part is one of several and has answered nothing in this readout. */
   isUnheard(part: string | undefined): boolean {
     return this.#parts.isUnheard(part);
   }
@@ -167,7 +167,7 @@ export class Searching {
     this.#suspected = (this.#suspected ?? new Set()).add(request);
   }
 
-  /** Whether the readout may ask for more than the next of these. */
+  /** True: the readout may ask for more than the next of these. */
   get hasRoom(): boolean {
     return this.#options.pass.sent + 1 < this.#maxRequests;
   }

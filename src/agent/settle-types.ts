@@ -12,7 +12,7 @@ export const settleTypes = (layout: Layout, readings: readonly (Reading | undefi
 /** Variables in one step. */
 const AT_ONCE = 500;
 
-/** As settleTypes, in steps. */
+/** settleTypes in steps. */
 export function* settleSteps(layout: Layout, readings: readonly (Reading | undefined)[]): Steps<Layout> {
   let settled: Layout["variables"][number][] | undefined;
   for (const [i, variable] of layout.variables.entries()) {
@@ -35,7 +35,7 @@ export const fitSettled = (
   places: readonly number[],
 ): readonly (Reading | undefined)[] => atOnce(fitSettledSteps(layout, readings, places));
 
-/** As fitSettled, in steps. */
+/** fitSettled in steps. */
 export function* fitSettledSteps(
   { variables }: Layout,
   readings: readonly (Reading | undefined)[],
@@ -55,7 +55,7 @@ export function* fitSettledSteps(
   return fitted ?? readings;
 }
 
-/** Whether a type is not known yet, in steps. */
+/** True: a type is not known yet, in steps. */
 export function* hasAuto({ variables }: Layout): Steps<boolean> {
   for (const [i, { type }] of variables.entries()) {
     if (type.scalar === "auto") return true;

@@ -57,7 +57,7 @@ export class SilentParts {
     return part !== undefined && this.#context.learned.silent.has(part);
   }
 
-  /** Whether the part is one of several and has answered nothing in this readout. */
+  /** True: the part is one of several and has answered nothing in this readout. */
   isUnheard(part: string | undefined): boolean {
     return part !== undefined && this.areSeveral && !this.#answered.has(part);
   }
@@ -73,7 +73,7 @@ export class SilentParts {
     if (part !== undefined && this.#context.isThorough) this.#waitedInFull = (this.#waitedInFull ?? new Set()).add(part);
   }
 
-  /** Whether the request waits until its part is known to answer. */
+  /** True: the request waits until its part is known to answer. */
   defers(planned: Planned): boolean {
     const { part } = planned.request;
     const deferred = part === undefined ? undefined : this.#deferred.get(part);

@@ -50,7 +50,7 @@ export class SourceSlot {
     return this.#bring();
   }
 
-  /** Where the instance that runs connects to; undefined: none runs, or it cannot run as it is configured. */
+  /** The place where the instance that runs connects to; undefined: none runs, or it cannot run as it is configured. */
   get endpoint(): RunningSource["endpoint"] {
     return this.#running?.task.endpoint;
   }

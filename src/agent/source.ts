@@ -35,7 +35,7 @@ import { nextTick, stableFraction, ticksBetween } from "./time.ts";
 export interface SourceDeps extends Omit<ReadoutDeps, "connecting" | "otherIsBack">, SharedLines {
   /** The first readout comes within this: many that start at once are spread. */
   readonly startSpreadMs: number;
-  /** As `log`, for what is no change of its state; all sources share its budget. */
+  /** Works as `log` does, for what is no change of its state; all sources share its budget. */
   readonly notes: Log;
   /**
    * Makes ready for readouts with this layout, by slices; awaited before the first of them is emitted. Undefined: nothing has to be waited
@@ -69,7 +69,7 @@ export interface Look {
 export type Looked = Pick<SourceInsight, "plan" | "readout" | "explained">;
 
 export interface RunningSource {
-  /** Where it connects to; undefined: it cannot run as it is configured. */
+  /** The place where it connects to; undefined: it cannot run as it is configured. */
   readonly endpoint: Endpoint | undefined;
   report(): SourceReport;
   /** Its plan, the last values of the variables that are meant, and how one comes about; absent: it cannot run as it is configured. */
@@ -116,7 +116,7 @@ class SourceTask {
   readonly #spec: SourceSpec;
   readonly #deps: SourceDeps;
   readonly #configured: number;
-  /** Where in a span it begins, so that sources are spread. */
+  /** The place where in a span it begins, so that sources are spread. */
   readonly #fraction: number;
   /** Of its ticks. */
   readonly #phaseMs: number;
@@ -146,7 +146,7 @@ class SourceTask {
   #layout: Layout;
   /** That of the last readout that was emitted. */
   #emitted: Layout | undefined;
-  /** Whether the type of a variable comes with its first value. */
+  /** True: the type of a variable comes with its first value. */
   #hasAuto: boolean;
   #state: SourceState;
   /** Before this source began, epoch ms; null: it is not known. */
@@ -316,7 +316,7 @@ class SourceTask {
     const { clock } = this.#deps;
     const now = clock.monotonicMs();
     this.#waitedMs = outcome.waitedMs;
-    // Where other sources are answered over it, the connection is well.
+    // If other sources are answered over it, the connection is well.
     if (!this.#readouts.hasHealthyOthers()) this.#freshness.watch(outcome, problem, now);
     if (!outcome.failure) {
       this.#fit.watch(outcome, this.#learned.plannedRequests);
@@ -429,11 +429,11 @@ function culprits(learned: LearnedGroups, layout: Layout): readonly string[] {
     const variable = layout.variables[point.index];
     if (words.length < NAMED_CULPRITS && variable)
       words.push(
-        `${variable.name} (${variable.address}) has no answer and is asked by itself now and then: ${reading.detail ?? reading.fault}`,
+        `${variable.name} (${variable.address}) has no answer and gets a request of its own now and then: ${reading.detail ?? reading.fault}`,
       );
     else more++;
   }
-  return more > 0 ? [...words, `${more} more variables have no answer and are asked by themselves now and then`] : words;
+  return more > 0 ? [...words, `${more} more variables have no answer and get requests of their own now and then`] : words;
 }
 
 const nothingAsked = (clock: Clock): Outcome => ({

@@ -1,6 +1,6 @@
 import type { Log } from "../model/context.ts";
 
-/** So many that were gathered are logged each by itself. */
+/** This many that were gathered are logged each by itself. */
 const FEW = 3;
 /** Others of the kind are gathered until none has come for so long, */
 const QUIET_MS = 5000;

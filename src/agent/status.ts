@@ -59,11 +59,11 @@ export function nextState(state: SourceState, problem: Problem | undefined, now:
   return sameProblem(state.problem, problem) ? { ...state, problem } : { ...state, since: now, problem };
 }
 
-/** Whether both are the same trouble for a person: the detail may differ. */
+/** True: both are the same trouble for a person: the detail may differ. */
 export const sameProblem = (a: Problem, b: Problem): boolean =>
   a.condition === b.condition && JSON.stringify(a.reason) === JSON.stringify(b.reason);
 
-/** Whether a person should hear of it: one line per change of state or reason, never one per readout. */
+/** True: a person should hear of it: one line per change of state or reason, never one per readout. */
 export function isChange(before: SourceState, after: SourceState): boolean {
   return before.type !== after.type || (before.type === "ERROR" && after.type === "ERROR" && before.since !== after.since);
 }

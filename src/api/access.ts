@@ -11,14 +11,14 @@ import type { Route } from "./connections.ts";
 import { proxyFor } from "./proxy.ts";
 import type { RequesterOptions } from "./requester.ts";
 
-/** Where the configuration API is and how it is asked, as the settings say: for the service, for what it sends there, and for people. */
+/** The place where the configuration API is and how it is asked, as the settings say: for the service, for what it sends there, and for people. */
 
 const MAX_KEY_BYTES = 4096;
 const MAX_PEM_BYTES = 2 ** 20;
 
 type ApiSettings = Pick<Settings, "api" | "embedded_api">;
 
-/** Where the embedded API keeps the keys that it made at its first start (design/api-decisions). */
+/** The place where the embedded API keeps the keys that it made at its first start (design/api-decisions). */
 export const keysFolder = (stateDir: string): string => path.join(stateDir, "keys");
 
 /** The API as this collector reaches it, with the collector's own key. `stateDir` is absolute. Pure. */

@@ -86,7 +86,7 @@ test("fault: where the secrets cannot be had, those known so far do not follow a
   let current = (await pulled(client)).configuration;
   const known = { [source(1).uuid]: { password: "pw" } };
   expect(current.secrets).toEqual(known);
-  // Where nothing moves, what is known stays.
+  // If nothing moves, what is known stays.
   for (const failure of [500, 403]) {
     status = failure;
     current = (await pulled(client, current)).configuration;

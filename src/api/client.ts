@@ -167,7 +167,7 @@ export class ApiClient {
     this.#lists = new ConfigurationLists(this.#requester.base, this.#collector);
   }
 
-  /** Where requests go; for messages. */
+  /** The place where requests go; for messages. */
   get base(): string {
     return this.#requester.base;
   }
@@ -294,14 +294,14 @@ export class ApiClient {
       this.#log.info({ api: this.base }, "the API does not offer the collector's extensions: variables come from local files");
   }
 
-  /** As #takeProbed. */
+  /** See #takeProbed. */
   #takeDeniedRevision(denial: ApiFailure): void {
     this.#takesNotOffered("revision", denial);
     // The API may be another one: whether it has the extensions is found out with the next pull.
     this.#isProbeDue = true;
   }
 
-  /** Whether a failure says that the API does not have this, which it is then not asked for until it is due again. */
+  /** True: a failure says that the API does not have this, which it is then not asked for until it is due again. */
   #takesNotOffered(offer: Offer, failure: ApiFailure): boolean {
     if (!saysNotOffered(failure)) return false;
     const isNew = this.#offers.notOffered(offer, failure.status);

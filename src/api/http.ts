@@ -50,7 +50,7 @@ export type HttpAnswer =
 
 type Failure = Extract<HttpAnswer, { type: "failed" }>;
 
-/** As `exchange`, once more on a fresh connection where a kept one turned out to be closed before anything was answered. */
+/** Works as `exchange` does, once more on a fresh connection where a kept one turned out to be closed before anything was answered. */
 export async function sendRequest(input: HttpRequest): Promise<HttpAnswer> {
   const progress: Progress = { reused: false, answered: false };
   const first = await exchange(input, progress);
@@ -144,7 +144,7 @@ class Exchange {
     });
   }
 
-  /** Where the request goes, and what it says there beside its own headers. */
+  /** The place where the request goes, and what it says there beside its own headers. */
   #target(): Target {
     const { url, socketPath, proxy } = this.#input;
     const path = url.pathname + url.search;

@@ -21,8 +21,8 @@ export function createListLimits({ maxPages = MAX_LIST_PAGES, maxRecords = MAX_L
       records += page.length;
       nothingNew = listed.size > before ? 0 : nothingNew + 1;
       if (nothingNew >= MAX_PAGES_OF_NOTHING_NEW) return `${nothingNew} pages, one after the other, list nothing new`;
-      if (pages >= maxPages) return `it goes on after ${pages} pages`;
-      return records >= maxRecords ? `it goes on after ${records} records` : undefined;
+      if (pages >= maxPages) return `it continues after ${pages} pages`;
+      return records >= maxRecords ? `it continues after ${records} records` : undefined;
     },
   };
 }

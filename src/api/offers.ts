@@ -10,7 +10,7 @@ export type Offer = "data_sinks" | "extensions" | "revision" | "variables" | "se
 export const NOT_OFFERED: ReadonlySet<number> = new Set([403, 404, 405, 410, 501]);
 
 /**
- * Whether an answer to `GET /ext/v1` says that there are no extensions: any refusal but 401, of which the lists tell whether it is about
+ * True: an answer to `GET /ext/v1` says that there are no extensions: any refusal but 401, of which the lists tell whether it is about
  * the key, and 429. Pure.
  */
 export const isProbeRefused = (status: number): boolean =>
@@ -39,13 +39,13 @@ export class Offers {
     this.#monotonicMs = monotonicMs;
   }
 
-  /** Whether it is to be asked for: it is not known to be missing, or its pause is over. */
+  /** True: it is to be asked for: it is not known to be missing, or its pause is over. */
   isDue(offer: Offer): boolean {
     const missing = this.#missing.get(offer);
     return !missing || this.#monotonicMs() >= missing.pause.untilMs;
   }
 
-  /** Whether a part of the configuration is missing, and is to be asked for again. */
+  /** True: a part of the configuration is missing, and is to be asked for again. */
   isPartOverdue(): boolean {
     return (["data_sinks", "variables", "secrets"] as const).some((part) => this.#missing.has(part) && this.isDue(part));
   }

@@ -61,9 +61,9 @@ test("this machine is never asked through a proxy", () => {
 
 test.each([
   ["socks5://user:canary@proxy:1", "socks5 is not spoken"],
-  ["http://:canary@", "is no address"],
+  ["http://:canary@", "is not an address"],
   ["http://us%3Aer:canary@proxy:1", "holds a colon"],
-  ["http://user:canary%@proxy:1", "no escape"],
+  ["http://user:canary%@proxy:1", "not an escape"],
   [`http://user:${"canary".repeat(500)}@proxy:1`, "longer than"],
 ])("a proxy that cannot be used is said without its password: %s", (HTTPS_PROXY, words) => {
   const ask = () => proxyFor(API, undefined, proxyEnvironment({ HTTPS_PROXY }));

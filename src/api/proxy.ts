@@ -44,7 +44,7 @@ function checked(url: URL, proxy: HttpProxy): HttpProxy {
 
 function proxyOf(text: string, setting: string, password: string | undefined): HttpProxy {
   const url = URL.canParse(text) ? new URL(text) : undefined;
-  if (!url || url.hostname === "") throw new Error(`${setting}: is no address; expected one such as http://proxy.example:3128`);
+  if (!url || url.hostname === "") throw new Error(`${setting}: is not an address; expected one such as http://proxy.example:3128`);
   const { protocol, hostname, port } = url;
   if (protocol !== "http:" && protocol !== "https:")
     throw new Error(`${setting}: ${protocol.slice(0, -1)} is not spoken; name an HTTP proxy (http:// or https://)`);
@@ -69,12 +69,12 @@ function decoded(text: string, setting: string): string {
   try {
     return decodeURIComponent(text);
   } catch {
-    throw new Error(`${setting}: user or password holds a % that is no escape; write %25 for it`);
+    throw new Error(`${setting}: user or password holds a % that is not an escape; write %25 for it`);
   }
 }
 
 /**
- * Whether NO_PROXY names the host of `url`: `*`, a name with all below it (with or without a leading dot or `*.`), an address, a network
+ * True: NO_PROXY names the host of `url`: `*`, a name with all below it (with or without a leading dot or `*.`), an address, a network
  * (`10.0.0.0/8`), each with or without a port; separated by commas or blanks. As curl has it.
  */
 function isExempt(url: URL, list: string): boolean {

@@ -78,9 +78,9 @@ export interface ApiRequest extends Pick<HttpRequest, "method" | "body" | "maxBy
 }
 
 export interface Requester {
-  /** Where requests go, without credentials; for messages. */
+  /** The place where requests go, without credentials; for messages. */
   readonly base: string;
-  /** Whether what is sent and answered cannot be read on the way: TLS, or this machine's loopback. */
+  /** True: what is sent and answered cannot be read on the way: TLS, or this machine's loopback. */
   readonly confidential: boolean;
   /** One request with the key; never throws, never follows a redirect. */
   send(request: ApiRequest): Promise<ApiAnswer>;

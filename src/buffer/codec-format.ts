@@ -76,7 +76,7 @@ const VARIABLES_AT_ONCE = 1000;
 
 export const planOf = (layout: Layout): Plan => plans.get(layout) ?? atOnce(planSteps(layout));
 
-/** As planOf, in steps. */
+/** planOf in steps. */
 export function* planSteps(layout: Layout): Steps<Plan> {
   const known = plans.get(layout);
   if (known) return known;

@@ -73,7 +73,7 @@ export class CommitGroup {
     this.#deliveredUnstored.set(sink, (this.#deliveredUnstored.get(sink) ?? 0) + values);
   }
 
-  /** Where the values lie that the host had no room for. */
+  /** The place where the values lie that the host had no room for. */
   addOverflow(span: RejectedSpan): void {
     this.#overflowSpan = joinSpans(this.#overflowSpan, span);
   }

@@ -61,7 +61,7 @@ export function encodeReadout(layout: Layout, readout: Readout): EncodedReadout 
 /** Readings in one step: a millisecond or two before the code is compiled. */
 const AT_ONCE = 5000;
 
-/** As encodeReadout, in steps, between which others may be encoded; the readings stay as they are until the end. */
+/** encodeReadout in steps, between which others may be encoded; the readings stay as they are until the end. */
 export function* encodeSteps(layout: Layout, readout: Readout, atOnce = AT_ONCE): Steps<EncodedReadout> {
   const plan = planFor(layout, readout);
   const { readings } = readout;
@@ -134,7 +134,7 @@ const nothingFound = (): Found => ({
 
 const doubtFlag = ({ hasDoubts }: Found): number => (hasDoubts ? DOUBTS : 0);
 
-/** Where the bits of states and bools begin; -1: no states are written. */
+/** The place where the bits of states and bools begin; -1: no states are written. */
 interface Places {
   readonly statesAt: number;
   readonly boolsAt: number;

@@ -60,7 +60,7 @@ export class FileAge {
     return nowMs >= this.#quietUntilMs;
   }
 
-  /** Whether an age of now compares with one of later: all time in which no process ran is in it. */
+  /** True: an age of now compares with one of later: all time in which no process ran is in it. */
   isSettled(): boolean {
     return this.#downMs === 0 || this.#isDownTimeBelieved();
   }

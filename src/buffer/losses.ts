@@ -59,7 +59,7 @@ export interface NewLoss extends Pick<Loss, "reason" | "values">, LossSpan {
 /** The losses of one file; every call belongs into a transaction. */
 export interface LossTable {
   add(loss: NewLoss): void;
-  /** So many values of the open loss were delivered after all. */
+  /** This many values of the open loss were delivered after all. */
   reduce(sink: string, reason: LossReason, values: number): void;
   acknowledge(loss: LossAcknowledgement): void;
   /**

@@ -10,7 +10,7 @@ export interface ReadingScratch {
   length(): number;
   /** Places that it has objects for: what it costs in memory, about 50 bytes each. */
   capacity(): number;
-  /** So many places for the next readout, each to be filled: what is in them is of an earlier one. */
+  /** This many places for the next readout, each to be filled: what is in them is of an earlier one. */
   start(count: number): (Reading | undefined)[];
   /** The reading of a place, without a source time. */
   put(place: number, quality: "good" | "uncertain", value: Value): Reading;

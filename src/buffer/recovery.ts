@@ -54,7 +54,7 @@ export class Recovery {
     } catch (error) {
       // What was handed over would come again from the beginning on.
       if (this.#current?.values === 0) this.#current = undefined;
-      const trouble = `a file that was set aside beside ${this.#file} cannot be recovered now: ${messageOf(error)}; it is tried again`;
+      const trouble = `a file that was set aside next to ${this.#file} cannot be recovered now: ${messageOf(error)}; the collector tries again`;
       if (trouble !== this.#trouble) this.#voice.alarm(trouble);
       this.#trouble = trouble;
     }

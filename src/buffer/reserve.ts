@@ -51,7 +51,7 @@ function removed(path: string): boolean {
   }
 }
 
-/** Whether the disk has room for so much more; not where it cannot be asked. Never throws. */
+/** True: the disk has room for so much more; not where it cannot be asked. Never throws. */
 export function hasRoom(file: string, neededBytes: number): boolean {
   try {
     const { bavail, bsize } = statfsSync(dirname(file));

@@ -101,5 +101,5 @@ export function checksumOf(row: Omit<BatchRow, "crc">): number {
   return crc32(row.payload, crc32(headerBytes));
 }
 
-/** Whether a row is as it was written. What a damaged page holds may be of any type. */
+/** True: a row is as it was written. What a damaged page holds may be of any type. */
 export const isIntact = (row: BatchRow): boolean => (row.payload as unknown) instanceof Uint8Array && checksumOf(row) === row.crc;

@@ -34,7 +34,7 @@ export interface StoreOptions extends BufferBounds {
   readonly commitBytes?: number;
   /** How often the ledger is reported; default 1000. */
   readonly ledgerIntervalMs?: number;
-  /** Where the file takes nothing for so long, batches are handed out unstored to sinks that take them at once; default 5000. */
+  /** If the file takes nothing for so long, batches are handed out unstored to sinks that take them at once; default 5000. */
   readonly unstoredAfterMs?: number;
   /** Payload bytes that wait for sinks that are away, while others take values at once; default 4 MiB. */
   readonly maxWaitingBytes?: number;

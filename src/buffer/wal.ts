@@ -8,7 +8,7 @@ const MAGIC = 0x377f0682;
 const MAX_LOOKED_AT_BYTES = 256 * 2 ** 20;
 
 /**
- * Whether the WAL lost transactions that had been committed: a frame is damaged although a whole transaction and frames of a later one follow
+ * True: the WAL lost transactions that had been committed: a frame is damaged although a whole transaction and frames of a later one follow
  * it, and a later one only begins once the earlier is on disk. The tail that a power failure leaves is not that: it was never committed.
  * Returns what is wrong, in words; undefined: nothing, or no WAL exists.
  */

@@ -47,7 +47,7 @@ export function writeOut(io: CommandIo, file: string | undefined, text: string):
   else writeTo(file, text);
 }
 
-/** As writeOut, for a CSV file: its byte order mark and its line ends belong to it, and its cells are safe. Throws UsageError. */
+/** Works as writeOut does, for a CSV file: its byte order mark and its line ends belong to it, and its cells are safe. Throws UsageError. */
 export function writeCsv(io: CommandIo, file: string | undefined, text: string): void {
   if (file === undefined || file === "-") io.stdout.verbatim(text);
   else writeTo(file, text);

@@ -12,7 +12,7 @@ export interface CommandIo {
   /** Aborts when the person or the system asks to stop. */
   readonly signal: AbortSignal;
   readonly version: string;
-  /** Where an error that nobody caught is logged before the process ends; stderr until this is called. */
+  /** The place where an error that nobody caught is logged before the process ends; stderr until this is called. */
   crashesTo(log: Log): void;
   /** From now on SIGHUP calls this, and does not end the process. */
   onHangup(handler: () => void): void;
@@ -89,7 +89,7 @@ export function complain(io: Pick<CommandIo, "stderr">, message: string): void {
   for (const line of withoutCredentials(message).split("\n")) io.stderr.write(`collector: ${escapeControls(line)}\n`);
 }
 
-/** Where a log goes that is laid out for a terminal: it escapes each line itself, and has colours. */
+/** The place where a log goes that is laid out for a terminal: it escapes each line itself, and has colours. */
 export const logStream = ({ stderr }: Pick<CommandIo, "stderr">) => ({
   write: (text: string) => stderr.verbatim(text),
   get isTTY() {

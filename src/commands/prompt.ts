@@ -9,7 +9,7 @@ import { type CommandIo, StoppedError, UsageError } from "./io.ts";
  * typed; and StoppedError.
  */
 export async function askHidden(what: string, otherwise: string, io: CommandIo, { json = false } = {}): Promise<string> {
-  if (json) throw new UsageError(`the ${what} is not given, and nothing is asked with --json; ${otherwise}`);
+  if (json) throw new UsageError(`the ${what} is not given, and --json never prompts; ${otherwise}`);
   if (!io.stdin.isTTY) throw new UsageError(`there is no terminal to type the ${what} on; ${otherwise}`);
   io.stderr.write(`${what.charAt(0).toUpperCase()}${what.slice(1)} (not shown): `);
   const typed = await typedLine(io, { hidden: true });

@@ -3,7 +3,7 @@ import { escapeControls } from "../model/plain-text.ts";
 const GAP = "  ";
 
 /**
- * As formatTable, within so many columns of a terminal where that is possible without the columns that are headed by the first of
+ * Works as formatTable does, within so many columns of a terminal where that is possible without the columns that are headed by the first of
  * `dispensable`, the first two, and so on; undefined: however wide. Pure.
  */
 export function fittingTable(

@@ -77,7 +77,7 @@ export function settingsFile(folder: string, settings: Readonly<Record<string, u
   return file;
 }
 
-/** Whether another user can run the collector from this checkout. */
+/** True: another user can run the collector from this checkout. */
 export const isReachable = ((): boolean => {
   for (let folder = import.meta.dirname; folder !== dirname(folder); folder = dirname(folder))
     if ((statSync(folder).mode & 0o001) === 0) return false;

@@ -26,7 +26,7 @@ export interface Verb {
   readonly options?: readonly Option[];
   /** After the examples. */
   readonly notes?: string;
-  /** Whether the help lists the exit codes. */
+  /** True: the help lists the exit codes. */
   readonly showsExitCodes?: true;
   /** Loads the code and runs it. Gets the arguments in the order of `usage`, then the options. May throw UsageError. */
   readonly run: (io: CommandIo, ...words: never[]) => Promise<ExitCode>;

@@ -59,7 +59,7 @@ const LONGEST_FOLDER_WAIT_MS = 10_000;
 /** Settings that are for nothing, in status. */
 const MAX_UNUSED = 20;
 
-/** Whether all that a round is made of is the same: what has not changed are the same objects. */
+/** True: all that a round is made of is the same: what has not changed are the same objects. */
 const isSame = <T extends object>(before: T, now: T): boolean => (Object.keys(now) as (keyof T)[]).every((key) => before[key] === now[key]);
 
 /** A round that changes nothing. */
@@ -123,7 +123,7 @@ export class Applier {
     return [...this.#unused, ...this.#profiles.notes, ...(problem === undefined ? [] : [problem])];
   }
 
-  /** Whether the sources of a configuration have been started. */
+  /** True: the sources of a configuration have been started. */
   get isReady(): boolean {
     return this.#isReady;
   }

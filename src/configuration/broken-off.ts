@@ -9,7 +9,7 @@ export function isBrokenOff(now: Uint8Array, before: Uint8Array): boolean {
   return !endsLine(now) && !isBreak(before[length]) && Buffer.compare(now, before.subarray(0, length)) === 0;
 }
 
-/** Whether a text file ends with a line end. */
+/** True: a text file ends with a line end. */
 export const endsLine = (bytes: Uint8Array): boolean => isBreak(bytes[bytes.length - 1]);
 
 const isBreak = (byte: number | undefined): boolean => byte === 0x0a || byte === 0x0d;

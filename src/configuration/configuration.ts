@@ -29,7 +29,7 @@ export interface ConfigurationOptions {
   readonly onConfiguration: (desired: Desired) => void;
   /** All data sources as they stand now. */
   readonly reports: () => readonly SourceReport[];
-  /** Whether devices may be asked what they have, as the policy says now. */
+  /** True: devices may be asked what they have, as the policy says now. */
   readonly mayDiscover: () => boolean;
   /** Words for why the policy of now does not let it listen on an address; undefined: it does. */
   readonly listenRefusal: (at: string) => string | undefined;
@@ -41,7 +41,7 @@ interface Embedded {
   readonly data: ApiWorkerData;
 }
 
-/** Where the configuration comes from: the platform's API or the embedded one, and how that is. */
+/** The place where the configuration comes from: the platform's API or the embedded one, and how that is. */
 export class Configuration {
   readonly #options: ConfigurationOptions;
   /** What the link was made from. */

@@ -23,11 +23,11 @@ const MAX_NAME_BYTES = 200;
 /** What LoadCredential= of the unit calls its folders: plain files, and those that were decrypted at the start. */
 const PREFIXES = ["secret_", "sealed_"];
 
-/** Where the secrets of people are kept: in the folder of the settings file. */
+/** The place where the secrets of people are kept: in the folder of the settings file. */
 export const credentialsFolder = (settingsFile: string | undefined): string =>
   join(dirname(settingsFile ?? DEFAULT_SETTINGS_FILE), "credentials");
 
-/** Where those lie that are encrypted for this machine; the unit has them decrypted at each start. */
+/** The place where those lie that are encrypted for this machine; the unit has them decrypted at each start. */
 export const encryptedFolder = (settingsFile: string | undefined): string => `${credentialsFolder(settingsFile)}.encrypted`;
 
 /** The name of the file that holds the secret of `key`, a uuid or name. Throws Error where it would be too long. */

@@ -19,7 +19,7 @@ export const decodeText = (bytes: Uint8Array): string => [...textPieces(bytes)].
 
 const BYTES_OF_PIECE = 64 * 1024;
 
-/** As decodeText, piece by piece. */
+/** decodeText piece by piece. */
 export function* textPieces(bytes: Uint8Array): Generator<string> {
   const decoder = new TextDecoder(encodingOf(bytes));
   for (let from = 0; from < bytes.length; from += BYTES_OF_PIECE)
@@ -107,7 +107,7 @@ const MAX_QUOTED = 10_000;
 
 interface ParsedRow {
   readonly row: CsvRow;
-  /** Where the row after it begins. */
+  /** The place where the row after it begins. */
   readonly next: number;
   /** Behind the last character that had a part in this; at or beyond the end of the text: what follows it has a part. */
   readonly upTo: number;
@@ -162,7 +162,7 @@ function behindBlanks(text: string, from: number): number {
   return at;
 }
 
-/** Whether a field that is over there is followed by its delimiter or the end of the line. */
+/** True: a field that is over there is followed by its delimiter or the end of the line. */
 const isFieldEnd = (text: string, at: number, delimiter: Delimiter): boolean =>
   at >= text.length || text[at] === delimiter || isBreak(text[at]);
 

@@ -27,7 +27,7 @@ export interface DesiredStateInput {
   /** The profiles that the settings name. */
   readonly profileFiles: ProfileFiles;
   readonly settings: Pick<Settings, "bindings" | "sources" | "sinks" | "readout_interval_unit" | "publish_interval_unit">;
-  /** Where the platform is, for platform sinks. */
+  /** The place where the platform is, for platform sinks. */
   readonly api: ApiAccess;
   /** Why nobody knows which options of this machine data sinks have: none of them runs then. */
   readonly optionsProblem?: string | undefined;

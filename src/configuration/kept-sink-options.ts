@@ -14,7 +14,7 @@ type Options = Readonly<Record<string, unknown>>;
 /** Options of data sinks that verbs of this machine keep: by the uuid of the sink, or by its name until it has one. No secrets. */
 export type KeptSinkOptions = Readonly<Record<string, Options>>;
 
-/** Where the collector keeps them. */
+/** The place where the collector keeps them. */
 export const keptSinkOptionsFile = (stateDir: string): string => path.join(stateDir, "sink-options.json");
 const pemFolder = (stateDir: string): string => path.join(stateDir, "sink-certificates");
 
@@ -50,7 +50,7 @@ export async function changeKeptSinkOptions(
   });
 }
 
-/** Where a copy of a certificate or key lies, by its content: a renewed one has another name. */
+/** The place where a copy of a certificate or key lies, by its content: a renewed one has another name. */
 export const pemCopy = (stateDir: string, pem: Uint8Array): string =>
   path.join(pemFolder(stateDir), `${createHash("sha256").update(pem).digest("hex").slice(0, 32)}.pem`);
 

@@ -30,7 +30,7 @@ export type LoadedConfiguration =
   | { readonly type: "missing"; readonly message: string }
   | { readonly type: "damaged"; readonly message: string };
 
-/** Where the configuration is that `file` held before the one of now. */
+/** The place where the configuration is that `file` held before the one of now. */
 export const previousFile = (file: string): string => `${file}.previous`;
 
 /**
@@ -79,7 +79,7 @@ const isFile = async (file: string): Promise<boolean> =>
  */
 export const loadLastGood = (file: string, collector: string): Promise<LoadedConfiguration> => load(file, collector);
 
-/** As loadLastGood, of whatever collector it is. */
+/** Works as loadLastGood does, of whatever collector it is. */
 export const readLastGood = (file: string): Promise<LoadedConfiguration> => load(file, undefined);
 
 async function load(file: string, collector: string | undefined): Promise<LoadedConfiguration> {

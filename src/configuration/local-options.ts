@@ -13,7 +13,7 @@ export function localOptionsIn(entries: Readonly<Record<string, LocalOptions>>):
   return ({ uuid, name }) => byUuid.get(uuid) ?? (name !== null && Object.hasOwn(entries, name) ? (entries[name] ?? {}) : {});
 }
 
-/** As localOptionsIn, for one record. */
+/** Works as localOptionsIn does, for one record. */
 export const localOptions = (entries: Readonly<Record<string, LocalOptions>>, record: Named): LocalOptions =>
   localOptionsIn(entries)(record);
 
@@ -22,7 +22,7 @@ const MAX_LISTED = 10;
 
 /** An entry of a settings map that is meant for no record that there is. */
 export interface UnusedOption {
-  /** Where it is in the settings. */
+  /** The place where it is in the settings. */
   readonly path: readonly [setting: string, key: string];
   readonly message: string;
 }

@@ -123,7 +123,7 @@ async function pollConfiguration(options: PollingOptions, times: PollTimes, ctx:
   const state = createStateKeeper(options, ctx);
   const isWhole = loaded.type === "loaded" && loaded.warnings.length === 0 && !holdsUsers(loaded.configuration);
   let saved = isWhole ? await storedContentOf(loaded.configuration) : undefined;
-  /** Whether the file at hand may take the place of the one before it. */
+  /** True: the file at hand may take the place of the one before it. */
   let isWorthKeeping = isWhole;
   let failures = 0;
   while (!signal.aborted) {
@@ -154,7 +154,7 @@ async function pollConfiguration(options: PollingOptions, times: PollTimes, ctx:
   }
 }
 
-/** Whether the file may hold a user or password of an address, as a build of before kept it: it is written again, and not set aside. */
+/** True: the file may hold a user or password of an address, as a build of before kept it: it is written again, and not set aside. */
 const holdsUsers = ({ sources, sinks }: Desired): boolean =>
   sources.some((source) => source.user_left_out_of) || sinks.some((sink) => sink.user_left_out_of);
 
@@ -162,7 +162,7 @@ const holdsUsers = ({ sources, sinks }: Desired): boolean =>
 const haveSameLists = (before: Desired | null, now: Desired): boolean =>
   before?.sources === now.sources && before.sinks === now.sinks && before.variables === now.variables;
 
-/** Whether the file holds it now. A disk that is full or read-only costs the restart its configuration, not the run. */
+/** True: the file holds it now. A disk that is full or read-only costs the restart its configuration, not the run. */
 async function save(file: string, desired: Desired, keepsBefore: boolean, { log }: Context): Promise<boolean> {
   try {
     await saveLastGood(file, desired, keepsBefore);

@@ -73,7 +73,7 @@ errors:
       "8 requests.weight.send: there is no parameter or argument statin; there is station",
     ],
     [8, '  weight: { send: "W{station:d2}" }', "8 requests.weight.reads: is required"],
-    [8, '  weight: { reads: x, send: "W{station:q}" }', "8 requests.weight.send: {station:q}: q is no format"],
+    [8, '  weight: { reads: x, send: "W{station:q}" }', "8 requests.weight.send: {station:q}: q is not a format"],
     [
       9,
       '  one: { reads: x, send: "V{name:s}X", arguments: { name: { type: text } } }',
@@ -93,7 +93,7 @@ errors:
     [14, "  - { equals: E1, fault: missing, meaning: x }", "14 errors.0.fault:"],
     [14, "  - { equals: E1, reason: BROKEN, meaning: x }", "14 errors.0.reason:"],
     [14, "  - { equals: E1, fault: not_found, meaning: x }\nbare_address: weight", "15 bare_address: weight has no arguments"],
-    [14, "  - { equals: E1, fault: not_found, meaning: x }\nconnect: [one]", "15 connect.0: one has arguments, which nobody gives here"],
+    [14, "  - { equals: E1, fault: not_found, meaning: x }\nconnect: [one]", "15 connect.0: one has arguments, which have no value here"],
     [14, "  - { equals: E1, fault: not_found, meaning: x }\nresync: start", "15 resync: frames of the type delimiter without start"],
     [
       14,

@@ -8,7 +8,7 @@ import { messageOf } from "../model/failure.ts";
 import { isAddressField, placeChanges, placeWords, type SecretPlace, secretPlaceSchema } from "../model/secret-place.ts";
 import { confirmCommand, type Entry } from "./credentials.ts";
 
-/** Where each secret of this machine is used: by the name of the secret, then by the uuid of the record. */
+/** The place where each secret of this machine is used: by the name of the secret, then by the uuid of the record. */
 export type SecretPlaces = ReadonlyMap<string, ReadonlyMap<string, SecretPlace>>;
 
 /** One record that a secret of this machine is for. */
@@ -64,7 +64,7 @@ export function judgeSecrets(uses: readonly SecretUse[], bound: SecretPlaces): J
   return { places: changed ?? bound, withheld };
 }
 
-/** Whether networks of the settings open the change of this field. Names are judged nowhere: a name can lead anywhere. */
+/** True: networks of the settings open the change of this field. Names are judged nowhere: a name can lead anywhere. */
 function isOpen(field: string, { host, endpoint_url: url }: SecretPlace, networks: readonly string[]): boolean {
   if (!isAddressField(field) || networks.length === 0) return false;
   const named = field === "host" ? host : endpointParts(url ?? "")?.host;
@@ -106,7 +106,7 @@ export const withheldWords = (withheld: WithheldSecret): string =>
   `the password of this machine is for ${placeWords(withheld.was)} and is withheld from ${placeWords(withheld.now)} ` +
   `(changed: ${withheld.changed.join(", ")}); if the change is right, type \`${confirmCommand(withheld)}\``;
 
-/** Where the collector keeps them. */
+/** The place where the collector keeps them. */
 export const secretPlacesFile = (stateDir: string): string => path.join(stateDir, "secret-places.json");
 
 const fileSchema = z.strictObject({

@@ -18,7 +18,7 @@ export interface SecretUsesInput {
 /** Bad ones open nothing; the entry's own settings say what is wrong with them. */
 const networksSchema = z.array(networkSchema).catch([]);
 
-/** Where the passwords of this machine would go, as the configuration has it. Pure but for the look-ups. */
+/** The place where the passwords of this machine would go, as the configuration has it. Pure but for the look-ups. */
 export function secretUses({ desired, credentials, secretFiles, settings }: SecretUsesInput): readonly SecretUse[] {
   const all = [...desired.sources, ...desired.sinks];
   const usesOf = (section: "sources" | "sinks"): readonly SecretUse[] => {

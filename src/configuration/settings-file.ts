@@ -96,7 +96,7 @@ export function stateDirIn(path: string | undefined): string {
   return named === undefined ? settingsSchema.parse({}).state_dir : resolve(dirname(file), named);
 }
 
-/** Where the local variable files are: `variables_dir`, else `variables` in the folder of the settings file. */
+/** The place where the local variable files are: `variables_dir`, else `variables` in the folder of the settings file. */
 export function variablesDir({ settings, file }: Pick<LoadedSettings, "settings" | "file">): string {
   return settings.variables_dir ?? join(dirname(file ?? DEFAULT_SETTINGS_FILE), "variables");
 }

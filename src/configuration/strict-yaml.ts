@@ -101,7 +101,7 @@ export function schemaProblems(
     .slice(0, MAX_PROBLEMS);
 }
 
-/** Where the innermost key of `path` that the document has begins, or its list item; the content where it has none. */
+/** The place where the innermost key of `path` that the document has begins, or its list item; the content where it has none. */
 function startOf(document: Document, path: Path): number | undefined {
   let node: unknown = document.contents;
   let start = isNode(node) ? node.range?.[0] : undefined;

@@ -45,7 +45,7 @@ test("a list of KEPServerEX: names, addresses, types, scaling, units and descrip
   expect(list?.problems.map(({ line, message }) => `${line}: ${message}`)).toEqual([
     "8: Stamp: the data type Date has no counterpart here; give the variable a type of its own",
     "9: Flow: the scaling Square Root has no counterpart here; only Linear has",
-    "10: Flat: its scaling is no line: Raw Low and Raw High, or Scaled Low and Scaled High, are the same",
+    "10: Flat: its scaling is not a line: Raw Low equals Raw High, or Scaled Low equals Scaled High",
     "11: Command: is write-only",
     expect.stringMatching(/^12: name: "Line\.Speed" is already in line 2/),
   ]);
@@ -80,7 +80,7 @@ test("a list of Studio 5000: tags and aliases of the controller and of programs;
   ]);
   expect(list?.problems).toEqual([
     { line: 9, message: "Motor: UDT_Motor is a structure; collector browse lists its members, which are variables" },
-    { line: 10, message: "Hidden: External Access is None in the controller: nobody may read it" },
+    { line: 10, message: "Hidden: External Access in the controller: None. It cannot be read" },
   ]);
 });
 

@@ -131,7 +131,7 @@ function kepwareScaling(cell: (column: string) => string): Pick<Cells, "factor" 
   if (rawLow === undefined || rawHigh === undefined || low === undefined || high === undefined) return {};
   const factor = (high - low) / (rawHigh - rawLow);
   if (!Number.isFinite(factor) || factor === 0)
-    return "its scaling is no line: Raw Low and Raw High, or Scaled Low and Scaled High, are the same";
+    return "its scaling is not a line: Raw Low equals Raw High, or Scaled Low equals Scaled High";
   const sign = /^(1|true|yes)$/i.test(cell("negate value")) ? -1 : 1;
   return { factor: decimal(sign * factor), offset: decimal(sign * (low - rawLow * factor)) };
 }
@@ -144,8 +144,7 @@ function logixTag(cell: (column: string) => string): Tag {
   if (kind !== "TAG" && kind !== "ALIAS") return undefined;
   const [scope, tag, type] = [cell("scope"), cell("name"), cell("datatype").toUpperCase()];
   const name = scope === "" ? tag : `${scope}.${tag}`;
-  if (/ExternalAccess\s*:=\s*None/i.test(cell("attributes")))
-    return `${name}: External Access is None in the controller: nobody may read it`;
+  if (/ExternalAccess\s*:=\s*None/i.test(cell("attributes"))) return `${name}: External Access in the controller: None. It cannot be read`;
   const plain = type.replace(/\[.*$/, "");
   if (kind === "TAG" && plain !== "" && !LOGIX_TYPES.has(plain))
     return `${name}: ${cell("datatype")} is a structure; collector browse lists its members, which are variables`;

@@ -85,7 +85,7 @@ describe("CSV", () => {
       "5: address: is empty; each variable needs one",
       expect.stringMatching(/^6: a field opens with " and is never closed/),
       expect.stringMatching(/^7: factor: "1\.000,5" is not a number; write 0\.1 or 0,1/),
-      '8: status: "on" is none of INACTIVE, EXPLORATION, ACTIVE',
+      '8: status: "on" is not one of INACTIVE, EXPLORATION, ACTIVE',
       expect.stringMatching(/^9: has 6 fields and the first line 5; .*quotes/),
       expect.stringMatching(/^10: name: "a" is already in line 2/),
       expect.stringMatching(/^11: text follows a closing "/),

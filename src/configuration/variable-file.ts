@@ -41,7 +41,7 @@ export type CheckVariable = (variable: VariableInput) => string | undefined;
  */
 export const parseVariableCsv = (bytes: Uint8Array, check?: CheckVariable): ParsedVariables => atOnce(csvSteps(bytes, check));
 
-/** As parseVariableCsv, by slices. */
+/** parseVariableCsv by slices. */
 export const parseVariableCsvInSlices = (bytes: Uint8Array, yieldToEventLoop: YieldToEventLoop): Promise<ParsedVariables> =>
   inSlices(csvSteps(bytes), yieldToEventLoop);
 
@@ -231,7 +231,7 @@ export function variableOf(cells: Cells & { readonly bad?: readonly string[] }):
   const statusText = filled("status")?.toUpperCase();
   const status = statusText === undefined ? undefined : VARIABLE_STATUSES.find((known) => known === statusText);
   if (statusText !== undefined && status === undefined)
-    problems.push(`status: ${quote(cells.status)} is none of ${VARIABLE_STATUSES.join(", ")}`);
+    problems.push(`status: ${quote(cells.status)} is not one of ${VARIABLE_STATUSES.join(", ")}`);
   if (problems.length > 0) return problems;
   const result = variableInputSchema.safeParse({
     name: cells.name,

@@ -41,7 +41,7 @@ export class WatchedFile<T> {
     return isStill && stamp !== this.#readStamp ? this.#read(stamp) : undefined;
   }
 
-  /** As `look`, at once: somebody says that the file is as it is to be. Undefined: it cannot be used. */
+  /** Works as `look` does, at once: somebody says that the file is as it is to be. Undefined: it cannot be used. */
   reread(): T | undefined {
     this.#seenStamp = this.#stamp();
     return this.#read(this.#seenStamp);

@@ -62,7 +62,7 @@ export class BufferView {
     }
   }
 
-  /** Where a sink stands; undefined: the file does not have it, is closed, or cannot be read. */
+  /** The place where a sink stands; undefined: the file does not have it, is closed, or cannot be read. */
   place(sink: string): Place | undefined {
     try {
       return this.#reader?.place(sink);

@@ -36,7 +36,7 @@ export interface DeliveryQueueOptions extends GroupBounds {
 
 /** Live jobs in a row after which one from the backlog is due. */
 const LIVE_RUN = 3;
-/** Where live groups wait for so long beyond an interval, there are more than the server takes one by one. */
+/** If live groups wait for so long beyond an interval, there are more than the server takes one by one. */
 const CONGESTED_MS = 500;
 /** How often settled rows behind unsettled ones are acknowledged: a source that is slow holds up no others for longer. */
 const BEHIND_MS = 1000;
@@ -227,7 +227,7 @@ export class DeliveryQueue {
     return this.#options.keepsAll && nowMs - this.#notWaitingMs >= this.#options.intervalMs + CONGESTED_MS;
   }
 
-  /** Where too many groups wait, with those of the same source: fewer writes carry as much. */
+  /** If too many groups wait, with those of the same source: fewer writes carry as much. */
   #nextLive(isCongested: boolean): Group | undefined {
     const group = this.#ready.shift();
     if (!group || !isCongested) return group;

@@ -242,7 +242,7 @@ test.concurrent.for<[string, string, (publish: Publish) => string]>([
   },
 );
 
-/** Whether a key is of a source, or of a variable of one. */
+/** True: a key is of a source, or of a variable of one. */
 function isOf(key: string, name: string): boolean {
   const [source = "", , variable = ""] = key.split("/");
   return name === source || name === `${source}/${variable}`;

@@ -17,7 +17,7 @@ export interface IsolationOptions {
   readonly names: Names;
   /** These rows are about to be sent. */
   readonly sending: (rows: readonly StoredBatch[]) => readonly StoredBatch[];
-  /** So many values are dropped: the server failed on them alone while others passed, or those of `source` were held for long enough. */
+  /** This many values are dropped: the server failed on them alone while others passed, or those of `source` were held for long enough. */
   readonly dropped: (values: number, detail: string, source?: string) => void;
   /** The server takes all of a source again of which what was refused had not been held any more. */
   readonly recovered: (source: string) => void;

@@ -3,7 +3,7 @@ import type { Condition } from "../model/condition.ts";
 import { lastingRestMs, type ReasonError, restMsOf } from "../model/reason.ts";
 import { isClose } from "../sinks/lib/in-flight-window.ts";
 
-/** So many closes soon after opening look like another client under the same name: both would go on cutting each other off. */
+/** This many closes soon after opening look like another client under the same name: both would go on cutting each other off. */
 const CLOSED_SOON_TIMES = 3;
 const TAKEOVER_MS = 60_000;
 

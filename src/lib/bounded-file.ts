@@ -25,7 +25,7 @@ export function readBoundedFile(path: string, maxBytes: number): Buffer {
   }
 }
 
-/** As readBoundedFile, beside what else this thread does: the file is read by another one, piece by piece. */
+/** Works as readBoundedFile does, beside what else this thread does: the file is read by another one, piece by piece. */
 export async function readBoundedFileInPieces(path: string, maxBytes: number): Promise<Buffer> {
   let handle: FileHandle;
   try {

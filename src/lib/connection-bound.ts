@@ -6,7 +6,7 @@ import { refuse } from "./http-refusal.ts";
 export interface ConnectionLimits {
   /** Of one address that have not shown a valid key; the oldest beyond are closed. */
   readonly strangersOfOne: number;
-  /** As strangersOfOne, of all addresses; those of the address with the most go first. */
+  /** Works as strangersOfOne does, of all addresses; those of the address with the most go first. */
   readonly strangers: number;
   /** Of all, whatever they have shown. */
   readonly all: number;
@@ -38,7 +38,7 @@ const TOO_MANY_ANSWERS = { ...FULL, detail: "too many answers are under way: ask
 interface Connection {
   readonly peer: string | Socket;
   readonly socket: Socket;
-  /** Where it comes from, an IPv6 address by its network. */
+  /** The place where it comes from, an IPv6 address by its network. */
   readonly from: string;
   /** Ends it where no request comes. */
   readonly headers: NodeJS.Timeout;

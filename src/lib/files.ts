@@ -19,7 +19,7 @@ import path from "node:path";
 import { errorCode } from "../model/failure.ts";
 import { readBoundedFile } from "./bounded-file.ts";
 
-/** Whether it is the file system's error with this code, such as ENOENT. */
+/** True: it is the file system's error with this code, such as ENOENT. */
 export const hasCode = (error: unknown, code: string): boolean => errorCode(error) === code;
 /** Also where the error of the file system is the cause, as `readBoundedFile` has it. */
 export const isAbsent = (error: unknown): boolean =>
@@ -95,7 +95,7 @@ export function replaceFile(target: string, bytes: Uint8Array | string, options:
   withNewFile(target, bytes, options, (temporary) => renameSync(temporary, target));
 }
 
-/** As `replaceFile`, with the bytes of an open file from where it stands to its end. Throws the file system's error. */
+/** Works as `replaceFile` does, with the bytes of an open file from where it stands to its end. Throws the file system's error. */
 export function replaceFileFrom(target: string, source: number, options: FileOptions = {}): void {
   const chunk = Buffer.alloc(COPY_BYTES);
   const write = (handle: number): void => {

@@ -17,7 +17,7 @@ export interface LogBudgetOptions {
  */
 export const budgetLog = (log: Log, options: LogBudgetOptions): Log => sharedBudget(log, options)(log);
 
-/** As budgetLog, for several logs that share one budget: gives each its own. `log` gets the line that counts. */
+/** Works as budgetLog does, for several logs that share one budget: gives each its own. `log` gets the line that counts. */
 export function sharedBudget(log: Log, { linesPerMinute, of, minuteMs = MINUTE_MS }: LogBudgetOptions): (own: Log) => Log {
   let passed = 0;
   let leftOut = 0;

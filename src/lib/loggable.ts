@@ -9,7 +9,7 @@ const REDACTED = "[redacted]";
 const SECRET_NAMES = new Set(["pwd", "passwd", "key", "apikey", "privatekey", "accesskey", "credentials", "authorization", "cookie"]);
 const SECRET_ENDINGS = ["password", "passphrase", "secret", "secrets", "token", "apikey", "privatekey", "authorization"];
 
-/** Whether a field of this name may hold a secret. Names of files that hold one (`key_file`) are not secrets. */
+/** True: a field of this name may hold a secret. Names of files that hold one (`key_file`) are not secrets. */
 export function isSecretName(name: string): boolean {
   const plain = name.toLowerCase().replace(/[_\-\s]/g, "");
   return SECRET_NAMES.has(plain) || SECRET_ENDINGS.some((ending) => plain.endsWith(ending));

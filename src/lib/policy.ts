@@ -101,7 +101,7 @@ export class PolicyInForce {
     this.#sinks = permitOf(policy, "sinks");
   }
 
-  /** Whether devices may be asked what variables they have. */
+  /** True: devices may be asked what variables they have. */
   get mayDiscover(): boolean {
     return this.#policy.discovery;
   }
@@ -114,7 +114,7 @@ export class PolicyInForce {
   readonly listenRefusal = (at: string): string | undefined => listenRefusal(this.#policy, at);
 }
 
-/** Whether a host is an address within one of these networks; a name is in none. */
+/** True: a host is an address within one of these networks; a name is in none. */
 export function isWithin(networks: readonly string[], host: string): boolean {
   const address = unmapped(host);
   return address !== undefined && contains(listOf(networks), address);

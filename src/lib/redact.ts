@@ -43,7 +43,7 @@ export function redact(text: string, secrets: Iterable<string>): string {
   return safe;
 }
 
-/** Whether any of the secrets is still in the text. Pure. */
+/** True: any of the secrets is still in the text. Pure. */
 export const holdsSecret = (text: string, secrets: Iterable<string>): boolean => searchedForms(secrets).some((form) => text.includes(form));
 
 /** The value of a field as it is written, with its quotes. */

@@ -31,7 +31,7 @@ test.runIf(isRoot)("a state folder of root's, in which the collector's group may
   expect(() => proveOwner(socket)).toThrow("who is not the collector's");
   chownSync(buffer, SERVICE, SERVICE);
   expect(() => proveOwner(socket)).not.toThrow();
-  // Where there are keys, whoever can read them says whose it is.
+  // If there are keys, whoever can read them says whose it is.
   mkdirSync(path.join(folder, "keys"));
   expect(() => proveOwner(socket)).toThrow("who is not the collector's");
 });

@@ -15,7 +15,7 @@ export const apiAccessSchema = z.strictObject({
     .optional()
     .describe("HTTP proxy, without a password; absent: the environment's"),
   insecure: z.boolean().describe("Whether the key may travel in the clear"),
-  socketFile: z.string().min(1).optional().describe("A unix socket on which the API is asked instead of its address"),
+  socketFile: z.string().min(1).optional().describe("A unix socket that the collector uses instead of the API's address"),
   embedded: z.boolean().describe("Whether the collector carries it itself, so that it may still be starting"),
 });
 

@@ -247,7 +247,7 @@ const CONDITIONS: { readonly [C in Condition]: (at: Location) => Explanation } =
     sentence: `The collector does not deliver what waits for ${device}, although it is connected.`,
     cause:
       "The collector has a fault: it had to begin again with what waits, twice within ten minutes or with nothing delivered between. The values stay in the buffer.",
-    nextStep: "Type `journalctl -u collector -n 200`, keep what it prints, and report it. If values go on waiting, restart the service.",
+    nextStep: "Type `journalctl -u collector -n 200`, keep what it prints, and report it. If values keep waiting, restart the service.",
   }),
   internal_error: ({ what }) => ({
     sentence: "The collector itself failed.",

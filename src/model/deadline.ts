@@ -20,7 +20,7 @@ export class Deadlines {
   /** When the timer fires, monotonic ms. */
   #firesAtMs = 0;
 
-  /** As `new Deadline`. */
+  /** See `new Deadline`. */
   add(ms: number, onDue: () => void): Deadline {
     return new Deadline(ms, onDue, this);
   }

@@ -110,7 +110,7 @@ const POLICY_FITS_MODE = {
 const USER_IN_URL = "a URL holds no user and no password: give them as user_identity, and write an @ of the path as %40";
 const SECURITY_SETTINGS = "Security of the connection to the OPC UA server";
 const USER_IDENTITY = "Who the collector logs in as";
-const PROTOCOL_DETAILS = "What the gateway is asked for";
+const PROTOCOL_DETAILS = "What the collector asks the gateway for";
 const READOUT_MODE = "active: the collector asks; passive: the controller sends";
 const PASSWORD = "Password of the PLC; the password itself is write-only";
 

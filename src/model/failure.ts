@@ -38,7 +38,7 @@ export function toFailure(error: unknown): ReasonError | FaultError {
 }
 
 /**
- * As `toFailure`, of what was asked of an open session: what nobody has a name for is the collector's own mistake, and about what was
+ * Works as `toFailure` does, of what was asked of an open session: what nobody has a name for is the collector's own mistake, and about what was
  * asked. Total: never throws.
  */
 export const toReadFailure = (error: unknown): ReasonError | FaultError => attempt(() => classify(error, new Set())) ?? ownFault(error);
@@ -49,7 +49,7 @@ export function ownFault(error: unknown): FaultError {
   return new FaultError("collector_error", `the collector itself failed: ${kind}${messageOf(error)}`, { cause: error });
 }
 
-/** As `toFailure`, where a fault cannot be the answer (connecting, opening): it becomes UNKNOWN. */
+/** Works as `toFailure` does, where a fault cannot be the answer (connecting, opening): it becomes UNKNOWN. */
 export function toReasonError(error: unknown): ReasonError {
   const failure = toFailure(error);
   return failure instanceof ReasonError

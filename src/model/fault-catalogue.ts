@@ -84,5 +84,5 @@ export function explainFault(fault: Fault, { source, variable, address }: FaultP
     };
   if (variable === undefined) return known;
   const look = `\`collector explain ${at} ${shellWord(variable, "VARIABLE")}\``;
-  return { ...known, nextStep: `${known.nextStep} ${look} shows what is asked for and what comes back.` };
+  return { ...known, nextStep: `${known.nextStep} ${look} shows the requests and the answers.` };
 }

@@ -1,7 +1,7 @@
 import type { Fault } from "./fault.ts";
 import { type DataType, formatDataType, type Value } from "./value.ts";
 
-/** Whether a variable of this type can have the value, as the buffer keeps it; no value is of a type that is not settled. Pure. */
+/** True: a variable of this type can have the value, as the buffer keeps it; no value is of a type that is not settled. Pure. */
 export function fitsType(value: Value, { scalar, count }: DataType): boolean {
   if (count === undefined) return fitsScalar(scalar, value);
   return Array.isArray(value) && value.every((element) => fitsElement(scalar, element));
@@ -11,7 +11,7 @@ export function fitsType(value: Value, { scalar, count }: DataType): boolean {
 export const fitsElement = (scalar: DataType["scalar"], value: Value): boolean =>
   fitsScalar(scalar, value) || ((scalar === "float32" || scalar === "float64") && typeof value === "number" && !Number.isFinite(value));
 
-/** As fitsType, of a scalar. */
+/** Works as fitsType does, of a scalar. */
 export function fitsScalar(scalar: DataType["scalar"], value: Value): boolean {
   switch (scalar) {
     case "auto":

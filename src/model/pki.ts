@@ -61,7 +61,7 @@ export interface Pki {
   user(name: string): Promise<UserCertificate>;
 }
 
-/** Where the PKI folder is, for a worker to open it by itself. */
+/** The place where the PKI folder is, for a worker to open it by itself. */
 export interface PkiPlace {
   readonly dir: string;
   /** Uuid of this installation: of it the application URI is made. */

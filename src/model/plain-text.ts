@@ -15,7 +15,7 @@ const escaped = (char: string): string => SHORT[char] ?? unitsOf(char);
 /** A text from outside as a part of one line: what is unsafe as `\n` or `\uXXXX`. In JSON text it stays the same value. Pure. */
 export const escapeControls = (text: string): string => text.replace(UNSAFE, escaped);
 
-/** As escapeControls, for a text of several lines: their ends stay. Pure. */
+/** Works as escapeControls does, for a text of several lines: their ends stay. Pure. */
 export const escapeInLines = (text: string): string => text.replace(UNSAFE, (char) => (char === "\n" ? char : escaped(char)));
 
 /** A template whose inserted texts are escaped: plain`${name}: created\n`. Pure. */
@@ -65,5 +65,5 @@ const HIDDEN = "[redacted]";
 export const withoutCredentials = (text: string): string =>
   text.includes("@") ? text.replace(/\b([a-z][a-z0-9+.-]{0,30}:\/\/)[^\s"'<>]{0,700}@/gi, `$1${HIDDEN}@`) : text;
 
-/** As withoutCredentials, of a value as it is written to JSON (`replace` of toJson). Pure. */
+/** Works as withoutCredentials does, of a value as it is written to JSON (`replace` of toJson). Pure. */
 export const jsonWithoutCredentials = (value: unknown): unknown => (typeof value === "string" ? withoutCredentials(value) : value);

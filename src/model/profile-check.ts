@@ -89,7 +89,7 @@ export function valueProblem(value: Exclude<Value, { type: "detail" }>, given: u
     : `${JSON.stringify(wrong)} cannot be in it; expected letters, digits, _${value.also === "" ? "" : ` and ${value.also}`}`;
 }
 
-/** Whether a text may have this character. Pure. */
+/** True: a text may have this character. Pure. */
 export const isAllowed = ({ also }: Extract<Value, { type: "text" }>, character: string): boolean =>
   /^[A-Za-z0-9_]$/.test(character) || also.includes(character);
 
@@ -213,7 +213,7 @@ function checkConnect({ requests }: Profile, name: string, i: number): Found {
   const request = Object.hasOwn(requests, name) ? requests[name] : undefined;
   if (!request) return [unknown(path, `request ${name}`, Object.keys(requests))];
   if (request.send === undefined) return [problem(path, `${name} has no send`)];
-  return Object.keys(request.arguments).length > 0 ? [problem(path, `${name} has arguments, which nobody gives here`)] : [];
+  return Object.keys(request.arguments).length > 0 ? [problem(path, `${name} has arguments, which have no value here`)] : [];
 }
 
 function checkBareAddress({ bare_address: bare, variables, requests }: Profile): Found {

@@ -24,14 +24,14 @@ test.each([
 });
 
 test.each([
-  ["<STY>", {}, "<STY> is no control character"],
-  ["<ANY>", {}, "<ANY> is no control character here"],
+  ["<STY>", {}, "<STY> is not a control character"],
+  ["<ANY>", {}, "<ANY> is not a control character here"],
   ["a{b", {}, '"{b" at character 2'],
   ["über", {}, '"über" at character 1'],
   ["line\n", {}, "at character 5"],
-  ["{n:q}", { n: 1 }, "{n:q}: q is no format"],
-  ["{n:u16}", { n: 1 }, "{n:u16}: u16 is no format"],
-  ["{n:u8be}", { n: 1 }, "u8be is no format"],
+  ["{n:q}", { n: 1 }, "{n:q}: q is not a format"],
+  ["{n:u16}", { n: 1 }, "{n:u16}: u16 is not a format"],
+  ["{n:u8be}", { n: 1 }, "u8be is not a format"],
   ["{n:d2}", { n: 100 }, "{n:d2}: 100 takes more than 2 digits"],
   ["{n:d}", { n: -1 }, "{n:d}: -1 is below zero"],
   ["{n:d}", { n: "x" }, '{n:d}: "x" is not a whole number'],

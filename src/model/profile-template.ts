@@ -47,7 +47,7 @@ export function parseTemplate(text: string, { canBeAny = false } = {}): Template
     if (whole === undefined) {
       const code = text.charCodeAt(at);
       if (code < 0x20 || code > 0x7e || "\\<{}".includes(text[at] ?? ""))
-        return `${JSON.stringify(text.slice(at, at + 12))} at character ${at + 1} is none of: ${TEMPLATE_WORDS}`;
+        return `${JSON.stringify(text.slice(at, at + 12))} at character ${at + 1} is not one of: ${TEMPLATE_WORDS}`;
       bytes.push(code);
       at++;
       continue;
@@ -56,13 +56,13 @@ export function parseTemplate(text: string, { canBeAny = false } = {}): Template
     if (placeholder !== undefined) {
       const known = formatOf(format ?? "");
       if (!known)
-        return `${whole}: ${format} is no format; expected s, d, x or X (with a width as in d4), u8, i8, u16be, u16le, i16be, u32be …`;
+        return `${whole}: ${format} is not a format; expected s, d, x or X (with a width as in d4), u8, i8, u16be, u16le, i16be, u32be …`;
       flush();
       parts.push({ placeholder, format: known, text: whole });
     } else if (control !== undefined) {
       const byte = control === "ANY" && canBeAny ? ANY : CONTROLS[control];
       if (byte === undefined)
-        return `${whole} is no control character${control === "ANY" ? " here" : ""}; write \\<${control}> for the text`;
+        return `${whole} is not a control character${control === "ANY" ? " here" : ""}; write \\<${control}> for the text`;
       bytes.push(byte);
     } else bytes.push(hex === undefined ? (literal ?? "").charCodeAt(0) : Number.parseInt(hex, 16));
   }

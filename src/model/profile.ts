@@ -143,7 +143,7 @@ const text = {
     .max(20)
     .regex(/^[ -~]*$/, "expected printable ASCII")
     .default("")
-    .describe("Characters that it may have beside letters, digits and _"),
+    .describe("Characters that it may have in addition to letters, digits and _"),
 };
 const number = {
   min: z.int().default(0).describe("Smallest value"),
@@ -197,7 +197,7 @@ const errorAnswer = z.strictObject({
   about: z
     .enum(["variables", "busy", "everything"])
     .default("variables")
-    .describe("With a fault: the variables, the device at this moment (busy), or whatever is asked (everything)"),
+    .describe("With a fault: the variables, the device at this moment (busy), or all requests (everything)"),
   reason: z.enum(PROFILE_REASONS).optional().describe("What it says of the device as a whole"),
   meaning: z.string().min(1).max(300).describe("What it means, for people"),
 });
@@ -205,7 +205,7 @@ export type ErrorAnswer = z.infer<typeof errorAnswer>;
 
 const request = z.strictObject({
   reads: z.string().min(1).max(300).describe("What the request reads, and where the manual says that it changes nothing"),
-  send: template("The request; absent: the device sends by itself").optional(),
+  send: template("The request; absent: the device sends without one").optional(),
   arguments: named(argument, 8).default({}).describe("Values that an address gives, by name; they follow the variable's name: NAME/VALUE"),
   ok: ok
     .default({})
@@ -304,8 +304,10 @@ const plain = z.strictObject({
   resync: z
     .enum(["close", "start"])
     .default("close")
-    .describe("After bytes that are no good frame. close: connect again; start: skip to the next start, and wait on until answer_within"),
-  stale_after: duration("60s", "24h", "Of what the device sends by itself: older values are stale"),
+    .describe(
+      "After bytes that do not make a good frame. close: connect again; start: skip to the next start, and wait on until answer_within",
+    ),
+  stale_after: duration("60s", "24h", "Values that the device sent without a request: older ones are stale"),
   errors: boundedArray(errorAnswer, 50).default([]).describe("Answers that are errors; looked at before ok, the first that fits counts"),
   connect: boundedArray(name, 10).default([]).describe("Requests that are sent once when connected, in this order"),
   requests: named(request, 100).describe("What can be sent, and nothing else, by name"),

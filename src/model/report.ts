@@ -30,7 +30,7 @@ export interface SourceReport extends Report {
   /** Variables whose last reading was bad. At most 100 are named. */
   readonly faults: readonly { readonly variable: string; readonly fault: Fault; readonly detail: string | null }[];
   readonly layout: Layout | null;
-  /** Whether it can be asked what it has; absent: it cannot run as it is configured. */
+  /** True: it can be asked what it has; absent: it cannot run as it is configured. */
   readonly discovers?: boolean;
 }
 

@@ -69,7 +69,7 @@ export function placeWords({ host, port, endpoint_url, user, security }: SecretP
   const address = addressWords(host, port);
   const endpoint = endpoint_url === null ? undefined : endpointParts(endpoint_url);
   // Not as it is written: what stands before an @ may be a password.
-  const url = endpoint_url === null ? address : endpoint ? addressWords(endpoint.host, endpoint.port) : "an endpoint_url that is none";
+  const url = endpoint_url === null ? address : endpoint ? addressWords(endpoint.host, endpoint.port) : "an endpoint_url that is not valid";
   const protection =
     security === null
       ? ""

@@ -35,7 +35,7 @@ export function weakerSecurity(before: SecuritySettings, after: SecuritySettings
     strengthIn(POLICY_STRENGTH, after.token_security_policy) < strengthIn(POLICY_STRENGTH, before.token_security_policy);
   return [
     ...(isModeWeaker ? (["security_mode"] as const) : []),
-    // Where the mode becomes None it says the same.
+    // If the mode becomes None it says the same.
     ...(isChannelWeaker && after.security_mode !== "None" ? (["endpoint_security_policy"] as const) : []),
     ...(isTokenWeaker ? (["token_security_policy"] as const) : []),
   ];

@@ -19,7 +19,7 @@ export interface ServiceStatus {
 
 export interface ClockStatus {
   readonly time: string;
-  /** Whether the system says that it is synchronised. */
+  /** True: the system says that it is synchronised. */
   readonly synchronised: boolean;
   /** The last time that it was set by half a second or more since the service runs; `by_ms` above zero: forward. */
   readonly jumped: { readonly at: string; readonly by_ms: number } | null;
@@ -29,7 +29,7 @@ export interface ConfigStatus {
   /** api: what runs is the API's last answer. last_good: the copy on disk. none: nothing was ever received. */
   readonly origin: "api" | "last_good" | "none";
   readonly api_url: string;
-  /** Whether the last pull succeeded. */
+  /** True: the last pull succeeded. */
   readonly ok: boolean;
   /** Why it did not, or null. */
   readonly message: string | null;
@@ -72,7 +72,7 @@ export interface ConfigChange {
   readonly role: string;
   /** Of the key; null: it has none. */
   readonly key_name: string | null;
-  /** Where the request came from; `local`: this machine's own command line. */
+  /** The place where the request came from; `local`: this machine's own command line. */
   readonly address: string;
   /** The operating system's user, of this machine's own command line. */
   readonly os_user: string | null;

@@ -11,7 +11,7 @@ const FIRST_MS = Date.UTC(1980, 0);
  */
 const END_MS = Date.UTC(2100, 0);
 
-/** Whether a device's time stamp, epoch ms, is a time at all; how right it is, is another question. Pure. */
+/** True: a device's time stamp, epoch ms, is a time at all; how right it is, is another question. Pure. */
 export const isSourceTime = (epochMs: number): boolean => epochMs >= FIRST_MS && epochMs < END_MS;
 
 /** A reading without the time of its device where that is none; the same reading where all is well. Pure. */

@@ -1,7 +1,7 @@
 import type { Details } from "./details.ts";
 import { placeChanges, secretPlace } from "./secret-place.ts";
 
-/** Where the details have a password that is stored, as a path in them; undefined: they have none. Pure. */
+/** The place where the details have a password that is stored, as a path in them; undefined: they have none. Pure. */
 export function passwordPath(details: Details): readonly string[] | undefined {
   if (details.type === "opcua") return details.user_identity.type === "UserNamePassword" ? ["user_identity", "password"] : undefined;
   return details.type === "s7plus" && details.password.type === "configured" ? ["password"] : undefined;

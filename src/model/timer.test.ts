@@ -5,7 +5,7 @@ describe("a nap", () => {
   beforeEach(() => void vi.useFakeTimers());
   afterEach(() => void vi.useRealTimers());
 
-  /** Whether the wait is over. */
+  /** True: the wait is over. */
   function begun(nap: Nap, ms: number): () => boolean {
     let isOver = false;
     void nap.sleep(ms).then(() => {

@@ -81,7 +81,7 @@ export interface Readout {
   readonly time: number;
   /** Until the last answer. */
   readonly spanMs: number;
-  /** Whether the wall clock was synchronised. */
+  /** True: the wall clock was synchronised. */
   readonly clockSynced: boolean;
   /** When the machine was started by the clock that gave `time`, epoch ms: another number once that clock was set. Absent: not known. */
   readonly bootTimeMs?: number;
@@ -149,7 +149,7 @@ export function formatDataType({ scalar, maxBytes, count, dimensions }: DataType
 }
 
 /**
- * Whether a matrix of `length` elements can have these dimensions: 1 to MAX_DIMENSIONS whole numbers that are not negative and multiply to
+ * True: a matrix of `length` elements can have these dimensions: 1 to MAX_DIMENSIONS whole numbers that are not negative and multiply to
  * `length`; 0 is one only where there are no elements. Pure.
  */
 export function areDimensionsOf(dimensions: readonly number[], length: number): boolean {

@@ -18,7 +18,7 @@ export interface WirePeer {
   readonly address: string;
   /** Its port, as it really is. */
   readonly port: number;
-  /** Where the device connects to: the port of this machine. Absent: the collector connects to the device. */
+  /** The place where the device connects to: the port of this machine. Absent: the collector connects to the device. */
   readonly listeningPort?: number;
 }
 
@@ -30,7 +30,7 @@ export interface WireTrace {
   ended(how: WireEnding): void;
 }
 
-/** Where connections leave what passes over them. */
+/** The place where connections leave what passes over them. */
 export interface Wire {
   /** A connection that is being opened. */
   opening(peer: WirePeer): WireTrace;

@@ -103,5 +103,5 @@ export function startClock(signal: AbortSignal, sources: ClockSources = SYSTEM, 
   };
 }
 
-/** Whether systemd says that the clock is synchronised; unknown counts as no. Answers within two seconds. */
+/** True: systemd says that the clock is synchronised; unknown counts as no. Answers within two seconds. */
 export const askSynchronised = (): Promise<boolean> => new Promise(askSystemd);

@@ -6,7 +6,7 @@ import type { Log } from "../model/context.ts";
 import { escapeInLines, withoutCredentials } from "../model/plain-text.ts";
 import type { Journal } from "./journal.ts";
 
-/** Where the log goes; a process's stdout or stderr is one. */
+/** The place where the log goes; a process's stdout or stderr is one. */
 export interface LogStream {
   write(text: string): unknown;
   readonly isTTY?: boolean | undefined;
@@ -139,7 +139,7 @@ function droppedRecord(count: number): LogRecord {
   return { level: "warn", time: new Date().toISOString(), lines: count, msg: "log lines were dropped: the output was too slow" };
 }
 
-/** Whether the file handle is the journal's: JOURNAL_STREAM names its device and inode (systemd.exec(5)); a redirected one is not. */
+/** True: the file handle is the journal's: JOURNAL_STREAM names its device and inode (systemd.exec(5)); a redirected one is not. */
 export function isJournal(journalStream: string | undefined, handle: number): boolean {
   const match = /^(\d+):(\d+)$/.exec(journalStream ?? "");
   if (!match) return false;

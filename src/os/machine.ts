@@ -23,7 +23,7 @@ export function versions(): Readonly<Record<string, string>> {
 
 export type PortState = "free" | "taken" | "unknown";
 
-/** Whether a TCP address of this machine can be listened on now; it is not kept. Never throws. */
+/** True: a TCP address of this machine can be listened on now; it is not kept. Never throws. */
 export function portState(host: string, port: number): Promise<PortState> {
   return new Promise((done) => {
     const server = net.createServer();

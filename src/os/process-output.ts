@@ -115,7 +115,7 @@ export class ProcessOutput {
   }
 }
 
-/** Whether a write failed because nobody reads any more: `| head`, a pager that was left. */
+/** True: a write failed because nobody reads any more: `| head`, a pager that was left. */
 export const isReaderGone = (error: Error): boolean => hasCode(error, "EPIPE") || hasCode(error, "ECONNRESET");
 
 function isRegularFile(handle: number | undefined): boolean {

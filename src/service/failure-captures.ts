@@ -95,7 +95,7 @@ export class FailureCaptures {
     await this.#work;
   }
 
-  /** Whether it went well. */
+  /** True: it went well. */
   async #guarded(work: () => Promise<void>): Promise<boolean> {
     try {
       await work();

@@ -6,7 +6,7 @@ import { HttpListener } from "../lib/http-listener.ts";
 import type { Context } from "../model/context.ts";
 import { errorCode, messageOf } from "../model/failure.ts";
 
-/** Where a running service is asked: by the people of its user and group, over HTTP. */
+/** The place where a running service is asked: by the people of its user and group, over HTTP. */
 export const localSocketPath = (stateDir: string): string => join(stateDir, "collector.sock");
 
 export interface LocalSocketOptions {

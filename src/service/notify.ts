@@ -50,7 +50,7 @@ export interface NotifyingOptions {
   readonly pid: number;
   /** One line for people: the text after `Status:` in `systemctl status`. */
   readonly summary: () => string;
-  /** Whether the service does its work; the watchdog is fed only while it does. */
+  /** True: the service does its work; the watchdog is fed only while it does. */
   readonly progressing: () => boolean;
   readonly signal: AbortSignal;
 }

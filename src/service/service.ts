@@ -144,7 +144,7 @@ export class Service {
     }
   }
 
-  /** Whether the state folder can be written to by now: then the socket is where it belongs. */
+  /** True: the state folder can be written to by now: then the socket is where it belongs. */
   async #lookAtStateDir(): Promise<void> {
     const { stateDir, alarms, signal } = this.#options;
     const [alarm, other] = [this.#unwritable, this.#socket];

@@ -5,7 +5,7 @@ import { errorCode } from "../model/failure.ts";
 /** What systemd makes for the unit, and where verbs look. */
 export const RUN_FOLDER = "/run/collector";
 
-/** Where a service whose state folder cannot be written to is asked instead: in the run folder, by a name of the state folder's own. */
+/** The place where a service whose state folder cannot be written to is asked instead: in the run folder, by a name of the state folder's own. */
 export function runSocketPath(stateDir: string, runFolder: string): string {
   const name = createHash("sha256").update(path.resolve(stateDir)).digest("hex").slice(0, 16);
   return path.join(runFolder, `${name}.sock`);
@@ -13,10 +13,10 @@ export function runSocketPath(stateDir: string, runFolder: string): string {
 
 const UNWRITABLE = new Set(["EROFS", "EACCES", "EPERM", "ENOSPC", "EDQUOT"]);
 
-/** Whether a socket could not be made because of its folder: a read-only or full file system, or rights. */
+/** True: a socket could not be made because of its folder: a read-only or full file system, or rights. */
 export const isUnwritable = (error: unknown): boolean => UNWRITABLE.has(codeOf(error));
 
-/** Whether it could not be made because there is no such folder. */
+/** True: it could not be made because there is no such folder. */
 export const isAbsent = (error: unknown): boolean => codeOf(error) === "ENOENT";
 
 const codeOf = (error: unknown): string => errorCode(error) || (error instanceof Error ? errorCode(error.cause) : "");

@@ -124,11 +124,11 @@ describe.each(Object.keys(ENTRIES))("%s: no worker lacks an uncaught handler", (
   ])("%s is logged with its cause, and the worker goes on or is started again", async (misdeed, words) => {
     const { worker, lines, hellos, goesOn, isAlive } = await start(name);
     worker.post({ misdeed });
-    const said = goesOn ? "goes on" : "ends";
+    const said = goesOn ? "continues" : "ends";
     await poll(() => lines.filter(({ level }) => level === "error").map(({ message }) => message)).toContain(
-      `nobody caught an error in the ${name} worker, which ${said}`,
+      `uncaught error in the ${name} worker, which ${said}`,
     );
-    const line = lines.find(({ message }) => message.startsWith("nobody caught"));
+    const line = lines.find(({ message }) => message.startsWith("uncaught error"));
     expect(line?.fields).toMatchObject({ worker: name, detail: expect.stringContaining(words), stack: expect.stringContaining(words) });
     if (!goesOn) {
       await poll(() => hellos.length).toBe(2);
@@ -154,7 +154,7 @@ test("a worker that goes on ends after a storm, and is started again", async () 
   const { worker, lines, hellos, isAlive } = await start("serving");
   for (let i = 0; i < 11; i++) worker.post({ misdeed: "throw" });
   await poll(() => hellos.length).toBe(2);
-  expect(lines.filter(({ message }) => message.endsWith("which goes on"))).toHaveLength(10);
+  expect(lines.filter(({ message }) => message.endsWith("which continues"))).toHaveLength(10);
   expect(lines.filter(({ message }) => message.endsWith("which ends"))).toHaveLength(1);
   await isAlive();
 });

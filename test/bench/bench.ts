@@ -7,7 +7,7 @@ import { rowsOf, withRows } from "./table.ts";
 /** `npm run bench [NAME…]`: each bench prints figures with what they are measured beside; none asserts. */
 const BENCHES: Readonly<Record<string, { readonly about: string; run(): Promise<void> }>> = {
   e2e: {
-    about: "10 devices × 1,000 registers every 100 ms to a broker, beside a bare script without a buffer",
+    about: "10 devices × 1,000 registers every 100 ms to a broker, compared with a bare script without a buffer",
     run: async () => (await import("./e2e.ts")).benchE2e(),
   },
   install: {
@@ -15,27 +15,28 @@ const BENCHES: Readonly<Record<string, { readonly about: string; run(): Promise<
     run: async () => (await import("./install.ts")).benchInstall(),
   },
   modbus: {
-    about: "CPU per read of 125 registers beside bare modbus-serial and libmodbus; reads per second with a window",
+    about: "CPU per read of 125 registers compared with bare modbus-serial and libmodbus; reads per second with a window",
     run: async () => (await import("./modbus.ts")).benchModbus(),
   },
   s7: {
-    about: "CPU per scan of 100 scattered REALs and scans per second, beside nodes7 and the same requests in C, on snap7's server",
+    about: "CPU per scan of 100 scattered REALs and scans per second, compared with nodes7 and the same requests in C, on snap7's server",
     run: async () => (await import("./s7.ts")).benchS7(),
   },
   cip: {
-    about: "packets and CPU per value of 1,000 scattered tags of an EtherNet/IP controller, beside modbus_tcp and st-ethernet-ip",
+    about: "packets and CPU per value of 1,000 scattered tags of an EtherNet/IP controller, compared with modbus_tcp and st-ethernet-ip",
     run: async () => (await import("./cip.ts")).benchCip(),
   },
   fins: {
-    about: "requests for 1,000 words of an Omron controller beside the fewest possible, CPU per value beside modbus_tcp and omron-fins",
+    about:
+      "requests for 1,000 words of an Omron controller compared with the fewest possible, CPU per value compared with modbus_tcp and omron-fins",
     run: async () => (await import("./fins.ts")).benchFins(),
   },
   s7plus: {
-    about: "CPU per value of 1,000 symbols a scan beside s7 in the same run; time and memory of browsing 20,000 and 50,000 symbols",
+    about: "CPU per value of 1,000 symbols a scan compared with s7 in the same run; time and memory of browsing 20,000 and 50,000 symbols",
     run: async () => (await import("./s7plus.ts")).benchS7Plus(),
   },
   opcua: {
-    about: "OPC UA beside bare node-opcua: CPU per value read, changes per second served, timers meanwhile",
+    about: "OPC UA compared with bare node-opcua: CPU per value read, changes per second served, timers meanwhile",
     run: async () => (await import("./opcua.ts")).benchOpcua(),
   },
   plan: {
@@ -43,7 +44,7 @@ const BENCHES: Readonly<Record<string, { readonly about: string; run(): Promise<
     run: async () => (await import("./plan.ts")).benchPlan(),
   },
   timers: {
-    about: "how late readouts begin with hundreds of sources, half a hundred of them bad; the product with 1,000 beside a busy neighbour",
+    about: "how late readouts begin with hundreds of sources, half a hundred of them bad; the product with 1,000 next to a busy neighbour",
     run: async () => (await import("./timers.ts")).benchTimers(),
   },
   page: {
@@ -52,7 +53,7 @@ const BENCHES: Readonly<Record<string, { readonly about: string; run(): Promise<
     run: async () => (await import("./page.ts")).benchPage(),
   },
   api: {
-    about: "10,000 data sources in the embedded API: creations, pages beside a bare route, pulls",
+    about: "10,000 data sources in the embedded API: creations, pages compared with a bare route, pulls",
     run: async () => (await import("./api.ts")).benchApi(),
   },
   buffer: {
@@ -64,7 +65,7 @@ const BENCHES: Readonly<Record<string, { readonly about: string; run(): Promise<
     run: async () => (await import("./recover.ts")).benchRecover(),
   },
   delivery: {
-    about: "memory with a backlog of 10 million values, how that drains beside live values, and CPU per value meanwhile",
+    about: "memory with a backlog of 10 million values, how that drains next to live values, and CPU per value meanwhile",
     run: async () => (await import("./delivery.ts")).benchDelivery(),
   },
 };

@@ -39,7 +39,7 @@ async function openModbus(): Promise<Scanner> {
 }
 
 const open = { vendor_a: openOurs, "st-ethernet-ip": openTheirs, modbus_tcp: openModbus }[who];
-if (!open) throw new Error(`nobody reads as ${who}`);
+if (!open) throw new Error(`no reader is named ${who}`);
 await serveScans(
   await open(),
   tags.reduce((sum, { value }) => sum + value, 0),

@@ -77,7 +77,7 @@ export async function benchDelivery(): Promise<void> {
     const seconds = (performance.now() - began) / 1000;
     const older = (await ask(broker, "?")) - before - livePerS * seconds;
     console.log(
-      `drained ${backlog.toLocaleString("en")} values in ${seconds.toFixed(0)} s beside ${livePerS.toLocaleString("en")} live ones a second (${(older / seconds / livePerS).toFixed(1)} times their rate); live at most ${await ask(broker, "l")} ms old at the broker, with a publish_interval of 1000 ms; RSS meanwhile median ${median(peaks).toFixed(0)} MiB, at most ${Math.max(...peaks).toFixed(0)}`,
+      `drained ${backlog.toLocaleString("en")} values in ${seconds.toFixed(0)} s next to ${livePerS.toLocaleString("en")} live ones a second (${(older / seconds / livePerS).toFixed(1)} times their rate); live at most ${await ask(broker, "l")} ms old at the broker, with a publish_interval of 1000 ms; RSS meanwhile median ${median(peaks).toFixed(0)} MiB, at most ${Math.max(...peaks).toFixed(0)}`,
     );
     await delay(CPU_S * 1000 - (performance.now() - began));
     const values = (await ledgerOf(collector)).delivered - earlier;
@@ -87,7 +87,7 @@ export async function benchDelivery(): Promise<void> {
     const { accepted, delivered, pending, dropped } = await ledgerOf(collector);
     console.log(`ledger: accepted ${accepted} = delivered ${delivered} + pending ${pending} + dropped ${JSON.stringify(dropped)}`);
     console.log(
-      `RSS with a backlog of ${BACKLOG.toLocaleString("en")} values: ${signed(large - connected)} MiB beside none, ${signed(large - small)} beside a tenth of it, ${signed(after - connected)} once it is drained (budget ${BUDGET_MIB})`,
+      `RSS with a backlog of ${BACKLOG.toLocaleString("en")} values: ${signed(large - connected)} MiB more than without one, ${signed(large - small)} more than with a tenth of it, ${signed(after - connected)} once it is drained (budget ${BUDGET_MIB})`,
     );
     await collector.stop();
   } finally {

@@ -75,7 +75,7 @@ async function openTheirs(): Promise<Scanner> {
 }
 
 const open = { fins: openOurs, "omron-fins": openTheirs, modbus_tcp: openModbus }[who];
-if (!open) throw new Error(`nobody reads as ${who}`);
+if (!open) throw new Error(`no reader is named ${who}`);
 await serveScans(
   await open(),
   places.reduce((sum, word) => sum + valueAt(word), 0),

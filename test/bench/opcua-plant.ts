@@ -21,7 +21,7 @@ export function layoutsOf(variables: number): readonly Layout[] {
   }));
 }
 
-/** Where the server shows a layout's variables (design/api-decisions: ns=1, ids of uuids). */
+/** The place where the server shows a layout's variables (design/api-decisions: ns=1, ids of uuids). */
 export const nodeIdsOf = (layouts: readonly Layout[]): readonly string[] =>
   layouts.flatMap(({ variables }) => variables.map(({ uuid }) => `ns=1;s=${uuid}`));
 

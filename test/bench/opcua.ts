@@ -94,7 +94,7 @@ async function benchReading(): Promise<void> {
   // What the machine itself makes timers late by: this process has nothing else to do.
   const [busy, idle] = await Promise.all([worker.ask<Lateness>({ latenessMs: MEASURE_MS }), latenessIn(MEASURE_MS)]);
   console.log(`  timers of the main thread while the worker reads one request after the other: ${latenessWords(busy)}`);
-  console.log(`  a process without work, beside it: ${latenessWords(idle)}`);
+  console.log(`  a process without work, at the same time: ${latenessWords(idle)}`);
   for (const reader of readers) await reader.end();
   await device.end();
 }
@@ -159,7 +159,7 @@ async function benchTimersMeanwhile(): Promise<void> {
   const perSecond = ((after.changes - before.changes) * 1000) / MEASURE_MS;
   console.log(`timers of the agent thread while ${perSecond.toFixed(0)} changes/s are served: ${latenessWords(busy)} (budget p99 5 ms)`);
   console.log(`  with the same values and no client: ${latenessWords(quiet)}`);
-  console.log(`  a process without work, beside it: ${latenessWords(idle)}`);
+  console.log(`  a process without work, at the same time: ${latenessWords(idle)}`);
 }
 
 /** The driver and the hosted server beside bare node-opcua, in turns on one machine. */

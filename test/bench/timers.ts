@@ -85,7 +85,7 @@ async function measure(title: string, sets: readonly (readonly [count: number, i
 /** When the first request of a readout is sent, after its tick. */
 export async function benchTimers(): Promise<void> {
   await measure(
-    "500 sources at 1 s and 50 at 100 ms, beside 50 bad ones",
+    "500 sources at 1 s and 50 at 100 ms, next to 50 bad ones",
     [
       [500, 1000],
       [50, 100],

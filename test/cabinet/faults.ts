@@ -116,7 +116,7 @@ export const faultsOf = (password: string): readonly CabinetFault[] => [
     shows: /connection +ok.*first value +FAILED.*it sent "SSH-2/s,
   },
   {
-    fault: "dead unit behind a gateway, beside a living one",
+    fault: "dead unit behind a gateway, next to a living one",
     on: "gateway",
     state: "OK",
     says: /seven: no_answer: unit 7 does not answer.*unit 7 behind it does not.*Check power, bus cable and number of that unit/s,

@@ -6,7 +6,7 @@ import { comparable, headerOf, partOf, sentencesIn, troubleIn } from "./printed.
 /** Parts of a data source's page, by their ids. */
 export const SECTIONS = ["state", "variables", "faults", "plan", "timeline"];
 
-/** Where the page has what is said of a data source, a data sink or the service. */
+/** The place where the page has what is said of a data source, a data sink or the service. */
 const placeOf = (on: string | null): string =>
   on === null ? "#alarms, #configuration" : `main [data-source="${on}"], main [data-sink="${on}"]`;
 

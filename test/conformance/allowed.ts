@@ -10,7 +10,7 @@ export const ALLOWED: Readonly<Record<string, (sent: Buffer) => string[]>> = {
     const wrong: string[] = [];
     let at = 0;
     while (at < sent.length) {
-      if (sent.length - at < 12) return [...wrong, `${sent.length - at} bytes at ${at} are no whole request`];
+      if (sent.length - at < 12) return [...wrong, `${sent.length - at} bytes at ${at} are not a whole request`];
       const [protocol, length, code, count] = [
         sent.readUInt16BE(at + 2),
         sent.readUInt16BE(at + 4),
@@ -30,7 +30,7 @@ export const ALLOWED: Readonly<Record<string, (sent: Buffer) => string[]>> = {
     const wrong: string[] = [];
     let goesOn = false;
     for (let at = 0; at < sent.length; ) {
-      if (sent.length - at < 8) return [...wrong, `${sent.length - at} bytes at ${at} are no whole chunk`];
+      if (sent.length - at < 8) return [...wrong, `${sent.length - at} bytes at ${at} are not a whole chunk`];
       const [type, length] = [sent.toString("latin1", at, at + 3), sent.readUInt32LE(at + 4)];
       if (length < 8 || length > sent.length - at) return [...wrong, `a chunk of ${length} bytes at ${at}`];
       const chunk = sent.subarray(at, at + length);

@@ -139,7 +139,7 @@ export const CHECKS: readonly Check[] = [
     },
   },
   {
-    name: "reads the same when every byte comes by itself",
+    name: "reads the same when every byte comes in a packet of its own",
     only: { transport: "tcp", why: "a datagram comes whole" },
     async run(rig) {
       const { driver, connect, pointsOf, simulator } = rig;
@@ -159,7 +159,7 @@ export const CHECKS: readonly Check[] = [
         const session = await connect(within(5000), await freePort());
         const { failure } = await readAll(driver, session, pointsOf(simulator.variables), within(5000));
         await session.close();
-        throw failure ?? new Error("it read values from nobody");
+        throw failure ?? new Error("it read values without a device");
       };
       expect(await reasonOf(read())).toBe("CONNECTION_REFUSED");
     },
@@ -200,7 +200,7 @@ export const CHECKS: readonly Check[] = [
         const session = await connect();
         const { failure } = await readAll(driver, session, pointsOf(simulator.variables), within(5000));
         await session.close();
-        throw failure ?? new Error("it read values from nobody");
+        throw failure ?? new Error("it read values without a device");
       };
       expect(["CONNECTION_CLOSED", "CONNECTION_RESET"]).toContain(await misbehaving(rig, "close-now", () => reasonOf(outcome())));
     },

@@ -51,7 +51,7 @@ async function readEach(
   return { readings, refusals };
 }
 
-/** Whether a field of a request can be part of what is sent: not functions and offsets, which belong to its answer. */
+/** True: a field of a request can be part of what is sent: not functions and offsets, which belong to its answer. */
 const isAsked = (field: unknown): boolean =>
   !ArrayBuffer.isView(field) && !(Array.isArray(field) && field.some((one) => typeof one === "function"));
 
@@ -129,7 +129,7 @@ export const CONTRACT_CHECKS: readonly Check[] = [
             const run = item.places.flatMap((place) => asked[place] ?? []);
             const alone = await readEach(session, driver.plan(run, session.limits));
             const [refusal, ...more] = alone.refusals;
-            expect(more, `the places ${item.places} are asked in one request`).toEqual([]);
+            expect(more, `the places ${item.places} are in one request`).toEqual([]);
             expect(refusal?.error, `the places ${item.places} alone`).toBeInstanceOf(FaultError);
             expect(refusal?.error, `the places ${item.places} alone`).not.toBeInstanceOf(PartialRefusal);
           }

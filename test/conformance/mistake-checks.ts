@@ -67,7 +67,7 @@ function laidInRequest(request: Request, mine: Mine): Request {
   return Object.fromEntries(laid) as Request;
 }
 
-/** Where the driver does not look at the variable in that step, it fails behind it all the same. */
+/** If the driver does not look at the variable in that step, it fails behind it all the same. */
 function mined(session: AnySession, mine: Mine): AnySession {
   const read: AnySession["read"] = async (request, ctx) => {
     if (!mine.isIn(request.points, "decoding")) return session.read(request, ctx);

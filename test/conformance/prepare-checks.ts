@@ -72,7 +72,7 @@ export const PREPARE_CHECKS: readonly Check[] = [
     },
   },
   {
-    name: "stops preparing at once when the signal aborts, and goes on with what is missing",
+    name: "stops preparing at once when the signal aborts, and continues with what is missing",
     unasked,
     async run(rig) {
       const { driver, connect, pointsOf, simulator, proxy } = rig;

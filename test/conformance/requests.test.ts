@@ -21,7 +21,7 @@ interface Probe {
   readonly what: string;
   readonly codes: number;
   readonly digits: number;
-  /** Whether a request with this code may be sent, in any of the forms. */
+  /** True: a request with this code may be sent, in any of the forms. */
   readonly passes: (code: number) => boolean;
   /** By code: name and where it is specified. */
   readonly names: Readonly<Record<number, string>>;

@@ -123,7 +123,7 @@ export async function startRig(which: string | Subject, change: (driver: AnyDriv
   const proxy = await (transport === "udp" ? startUdpProxy : startTcpProxy)(simulator.port);
   const typeOf = (text: string): DataType => {
     const wanted = typeOfWord(driver, text);
-    if (!wanted) throw new Error(`the simulator has the type ${text}, which is none`);
+    if (!wanted) throw new Error(`the simulator has the type ${text}, which is not a type`);
     return wanted;
   };
   return {

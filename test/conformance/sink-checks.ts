@@ -23,7 +23,7 @@ type Registry = Readonly<Record<string, SinkEntry>>;
 
 /** One sink of a kind under test, as its suite makes it. */
 export interface Rig {
-  /** Where the kind is registered. */
+  /** The place where the kind is registered. */
   readonly registry: Registry;
   readonly spec: (change?: object, settings?: object) => SinkSpec;
   readonly ctx: (change?: Partial<Context>) => Context;

@@ -29,14 +29,14 @@ export interface TestSimulator extends Simulator {
   download?(): void;
   isLocked?: boolean;
   isBusy?: boolean;
-  /** Where what is sent is encrypted: from now on it is kept as the device has it; the answer ends that, and gives it. */
+  /** If what is sent is encrypted: from now on it is kept as the device has it; the answer ends that, and gives it. */
   hear?(): () => Buffer;
 }
 
 /** What the suite has to know of a driver beyond its code. A text says why there is nothing to know. */
 export interface Traits {
   readonly ranges: string | (() => Promise<RangeDevice>);
-  /** Whether parts of a request are refused by themselves. */
+  /** True: parts of a request are refused by themselves. */
   readonly items: string | true;
   /** Words for types that are this driver's alone. */
   readonly typeWords: string | Readonly<Record<string, DataType>>;
@@ -47,7 +47,7 @@ export interface Traits {
 /** A driver that goes through the suite. */
 export interface Subject {
   readonly type: string;
-  /** Where a driver goes through it more than once. Absent: the type. */
+  /** If a driver goes through it more than once. Absent: the type. */
   readonly name?: string;
   /** Local options. Absent: the defaults. */
   readonly settings?: object;
@@ -103,7 +103,7 @@ const TRAITS: Readonly<Record<string, Traits>> = {
     typeWords: "it has no words of its own for types",
   },
   opcua: {
-    ranges: "it reads no ranges: each node is asked for by itself",
+    ranges: "it reads no ranges: each node is an item of its own",
     items: "each node has a status of its own",
     typeWords: "it has no words of its own for types",
   },
@@ -113,7 +113,7 @@ const TRAITS: Readonly<Record<string, Traits>> = {
     typeWords: "it has no words of its own for types",
   },
   vendor_gateway: {
-    ranges: "it reads no ranges: each item is asked for by its name",
+    ranges: "it reads no ranges: each item has its name",
     items: "each item has a value or an error of its own",
     typeWords: "it has no words of its own for types",
     lockedReason: "VENDOR_GATEWAY_ERROR",
@@ -129,7 +129,7 @@ const TRAITS: Readonly<Record<string, Traits>> = {
     },
   },
   odac: {
-    ranges: "it reads no ranges: each parameter is polled by itself",
+    ranges: "it reads no ranges: each parameter has a poll of its own",
     items: "each parameter has an answer of its own",
     typeWords: "it has no words of its own for types",
   },
@@ -154,7 +154,7 @@ const TRAITS: Readonly<Record<string, Traits>> = {
     },
   },
   s7plus: {
-    ranges: "it reads no ranges: each symbol is asked for by itself",
+    ranges: "it reads no ranges: each symbol is an item of its own",
     items: "each symbol has a value or a refusal of its own",
     typeWords: {
       LTIME: { scalar: "int64", word: "LTIME" },
@@ -193,7 +193,7 @@ const RACK: Subject = {
 const GAUGE: Subject = {
   type: "gauge",
   traits: {
-    ranges: "it reads no ranges: each name is asked for by itself",
+    ranges: "it reads no ranges: each name is an item of its own",
     items: "each name has an answer of its own",
     typeWords: "it has no words of its own for types",
   },

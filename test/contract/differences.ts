@@ -27,7 +27,7 @@ function ofObject(
   at: string,
   constant: readonly [field: string, value: string] | undefined,
 ): string[] {
-  if (!isObject(said)) return [`${at}: is no object`];
+  if (!isObject(said)) return [`${at}: is not an object`];
   const properties = isObject(said["properties"]) ? said["properties"] : {};
   const found: string[] = [];
   const expected = [...shape.map(({ field }) => field), ...(constant ? [constant[0]] : [])];

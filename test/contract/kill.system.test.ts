@@ -15,7 +15,7 @@ const LONGEST_LIFE_MS = 150;
 /** One file starts in a third of the time. */
 async function bundled(folder: string): Promise<string> {
   const outfile = join(folder, "api-process.mjs");
-  // Where the package that stays outside is found.
+  // If the package that stays outside is found.
   symlinkSync(join(import.meta.dirname, "../../node_modules"), join(folder, "node_modules"));
   await build({
     entryPoints: [join(import.meta.dirname, "api-process.ts")],

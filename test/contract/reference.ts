@@ -134,7 +134,7 @@ export function renderReference(): string {
     "",
     "Made from the routes by `bin/collector-node test/contract/reference.ts`; a test holds it to them. Paths are below `{base_url}/api`; every",
     "operation needs the `Authorization` header. `GET /api/openapi.json` gives the same with every schema, as OpenAPI 3.1. What is marked as an",
-    "extension of ours is no part of the platform's API; what is marked experimental may change without notice.",
+    "extension of ours is not a part of the platform's API; what is marked experimental may change without notice.",
     "",
     "Records carry an `ETag`; a change or deletion with `If-Match` is answered 412 where the record has changed since. A validation error is 422",
     'with a list of entries, every other problem has the body `{"detail": "…"}`. A test sends every example below and compares its answer.',

@@ -30,7 +30,7 @@ beforeAll(async () => {
   work = mkdtempSync(path.join(os.tmpdir(), "collector-bundle-"));
   const { arch } = process;
   if (arch !== "x64" && arch !== "arm64") throw new Error(`there are no native parts for ${arch}`);
-  // Where the package installs it: the simulators are looked for beside its folder.
+  // If the package installs it: the simulators are looked for beside its folder.
   const app = path.join(work, "collector/app");
   ({ metafile } = await bundle({ out: app, arch, packageDir: (name) => path.join(ROOT, "node_modules", name) }));
   loadedFile = path.join(work, "loaded");

@@ -76,7 +76,7 @@ async function startRig({ details, addressOf, type }: LargeDevice) {
   const { details: fastDetails } = await modbusDevice();
   const fast = source(0, { name: "fast", readout_interval: 50, details: fastDetails });
   const large = source(1, { name: "large", readout_interval: 3_600_000, details });
-  // So many that reading them is compiled by the time that something is measured.
+  // This many that reading them is compiled by the time that something is measured.
   const ofFast = Array.from({ length: 500 }, (_, n) => variable(fast.uuid, n, `f${n}`, registerOf(n), "uint16"));
   const all = (nameOf: (n: number) => string) => [
     ...ofFast,

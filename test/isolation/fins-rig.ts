@@ -75,7 +75,7 @@ export class FinsPlant extends WatchedAgent<number> {
     return plant;
   }
 
-  /** Where variable `i` is in D. */
+  /** The place where variable `i` is in D. */
   wordOf(i: number): number {
     return i < this.#block ? BLOCK_AT + i : LIST_AT + (i - this.#block) * LIST_STEP;
   }

@@ -7,7 +7,7 @@ import { sourceOf, WatchedAgent } from "./watched.ts";
 export const symbolOf = (i: number): string => `Cell.v${i}`;
 const ITEM_SYMBOLS = 4;
 
-/** So many symbols of one word; four lie beside each other, so that a request has several items. */
+/** This many symbols of one word; four lie beside each other, so that a request has several items. */
 const symbolsOf = (count: number): readonly RackSymbol[] =>
   Array.from({ length: count }, (_, i) => ({
     name: symbolOf(i),

@@ -13,7 +13,7 @@ export interface Devices {
 
 const NODE = path.resolve(import.meta.dirname, "../../node_modules/.bin/node");
 
-/** So many healthy devices and one of each that misbehaves, in a process of their own. */
+/** This many healthy devices and one of each that misbehaves, in a process of their own. */
 export async function startDevices(good: number): Promise<Devices> {
   const child = spawn(NODE, [path.join(import.meta.dirname, "devices.ts"), String(good)], { stdio: ["ignore", "pipe", "inherit"] });
   const line = await new Promise<Buffer>((ready, failed) => {

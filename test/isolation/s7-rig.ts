@@ -7,7 +7,7 @@ import { firstOf, sourceOf, WatchedAgent } from "./watched.ts";
 const RUN_WORDS = 4;
 const RUN_BYTES = 100;
 
-/** Where variable `i` is in DB1. */
+/** The place where variable `i` is in DB1. */
 export const byteOf = (i: number): number => Math.floor(i / RUN_WORDS) * RUN_BYTES + (i % RUN_WORDS) * 2;
 /** Variables of the range that holds variable `i`, whether it is asked for whole. */
 export const holds = ({ start, count }: ItemRequest, i: number): boolean => start <= byteOf(i) && byteOf(i) + 2 <= start + count;

@@ -372,7 +372,7 @@ const TROUBLES: readonly Trouble[] = [
   },
 ];
 const SEVERAL = 15;
-/** So many plants at once: each costs TLS handshakes. */
+/** This many plants at once: each costs TLS handshakes. */
 const AT_ONCE = 32;
 
 describe("troubles at once", () => {

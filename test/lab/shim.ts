@@ -1,7 +1,7 @@
 import { execFileSync } from "node:child_process";
 import { join } from "node:path";
 
-/** Whether a C compiler is there; where parts are required (COLLECTOR_REQUIRE_PARTS), the attempt to use it says that it is not. */
+/** True: a C compiler is there; where parts are required (COLLECTOR_REQUIRE_PARTS), the attempt to use it says that it is not. */
 export function hasCompiler(): boolean {
   if (process.env["COLLECTOR_REQUIRE_PARTS"]) return true;
   try {

@@ -3,7 +3,7 @@ import type { DemoMachine } from "../../simulators/machines/machine.ts";
 import type { Api } from "../support/api.ts";
 import { freePort, isFree } from "../support/free-port.ts";
 
-/** Where the demo is, all on 127.0.0.1; the documents name these. */
+/** The place where the demo is, all on 127.0.0.1; the documents name these. */
 export const PORTS = {
   api: 8420,
   http: 9420,

@@ -67,7 +67,7 @@ export async function killInTurn({ kill, newest, elapsedS, over, stopped, tell }
 }
 
 /**
- * Whether the account of this sink (by its name) is exact, and the subscriber has all of it: nothing waits, nothing was
+ * True: the account of this sink (by its name) is exact, and the subscriber has all of it: nothing waits, nothing was
  * dropped or refused, and it got exactly as many distinct values as were accepted.
  */
 export function isExact({ sinks, buffer }: Pick<ServiceStatusJson, "sinks" | "buffer">, sink: string, distinct: number): boolean {

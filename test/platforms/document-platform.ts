@@ -24,7 +24,7 @@ export interface PlatformOptions {
   readonly keyForm?: "bare" | "bearer";
   /** Answer to what the document does not have; "hang": none at all, "reset": the connection is reset. */
   readonly unknownRoute?: number | "hang" | "reset" | "page" | "redirect";
-  /** Whether the list's filter is left aside, so that records of other collectors are listed too. */
+  /** True: the list's filter is left aside, so that records of other collectors are listed too. */
   readonly unfiltered?: boolean;
   readonly delayMs?: number;
 }

@@ -7,7 +7,7 @@ const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i;
 const isObject = (value: Json | undefined): value is { readonly [key: string]: Json } =>
   typeof value === "object" && value !== null && !Array.isArray(value);
 
-/** Where a value is not as a table of API-V2 describes it: a field that is missing, of another type, or not in the table. Pure. */
+/** The place where a value is not as a table of API-V2 describes it: a field that is missing, of another type, or not in the table. Pure. */
 export function problemsOf(value: Json, shape: readonly Row[], at: Place): readonly Place[] {
   if (!isObject(value)) return [at];
   const unknown = Object.keys(value).filter((name) => !shape.some(({ field }) => field === name));

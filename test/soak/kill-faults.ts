@@ -31,7 +31,7 @@ const FULL_EVERY = 20;
 const FULL_START_MS = 1500;
 
 const NEED_COMPILER: readonly FaultKind[] = ["disk", "full", "clock"];
-/** Whether these can be had on this machine. */
+/** True: these can be had on this machine. */
 export const canFail = (kinds: readonly FaultKind[]): boolean => !kinds.some((kind) => NEED_COMPILER.includes(kind)) || hasCompiler();
 
 /** Of one life. */

@@ -56,7 +56,7 @@ const WIDE_EVERY = 256;
 /** Numbers of one life are below it, after its first. */
 export const LIFE_NUMBERS = 1_000_000;
 
-/** Whether a readout is a wide one, in a life that has them. */
+/** True: a readout is a wide one, in a life that has them. */
 export const isWide = (number: number): boolean => number % WIDE_EVERY === 0;
 /** Of a variable, for an API that wants UUIDs. */
 export const variableUuid = (source: number, place: number): string =>

@@ -75,7 +75,7 @@ const LIFE_MS = 700;
 const SLOW_LIFE_MS = 2500;
 /** Until all is well in the last life. */
 const CLEAR_AFTER_MS = 1000;
-/** Where a fault has not happened there are up to so many times as many lives. */
+/** If a fault has not happened there are up to so many times as many lives. */
 const MOST_ROUNDS = 2;
 /** Of a fault in a life, where it is asked for. */
 const CHANCE = 0.6;
@@ -192,7 +192,7 @@ class KillSoak {
     const unmet = new Set(this.#unmet());
     this.#active = new Set(this.#options.faults.filter((kind) => this.#random() < CHANCE || unmet.has(kind)));
     const plan = this.#machine.begin(this.#active);
-    // Where the disk stays full nobody takes the values either, or they would be handed out.
+    // If the disk stays full nobody takes the values either, or they would be handed out.
     this.#network.begin(this.#active, plan.isFull && this.#active.has("away"));
     const life = this.#lifeOf(round, isLast, events);
     this.#account.begin(first, life.hasWide);

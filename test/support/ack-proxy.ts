@@ -6,7 +6,7 @@ import { reset } from "../../simulators/reset.ts";
 export type AckFault = "pass" | "drop" | "reset";
 
 export interface AckProxyOptions {
-  /** Whether a connection is reset as soon as the client asks for something on it. */
+  /** True: a connection is reset as soon as the client asks for something on it. */
   readonly resetsConnect?: () => boolean;
 }
 

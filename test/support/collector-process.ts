@@ -18,7 +18,7 @@ export interface CollectorProcess {
   readonly child: ChildProcess;
   readonly pid: number;
   readonly apiUrl: string;
-  /** Where its metrics and health are. */
+  /** The place where its metrics and health are. */
   readonly httpUrl: string;
   readonly settingsFile: string;
   readonly stateDir: string;

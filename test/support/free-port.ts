@@ -12,7 +12,7 @@ export async function freePort(): Promise<number> {
   }
 }
 
-/** Whether nobody listens on this port of 127.0.0.1 just now. */
+/** True: nobody listens on this port of 127.0.0.1 just now. */
 export async function isFree(port: number): Promise<boolean> {
   const server = net.createServer();
   const free = await new Promise<boolean>((done) => server.once("error", () => done(false)).listen(port, "127.0.0.1", () => done(true)));

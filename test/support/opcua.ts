@@ -78,5 +78,5 @@ export async function readTexts(session: AnySession, texts: readonly string[], c
   const found = new Map<number, Reading>(refused);
   for (const request of driver.plan(ready, session.limits))
     for (const [i, reading] of (await session.read(request, ctx)).entries()) found.set(request.points[i]?.index ?? -1, reading);
-  return texts.map((_, index) => found.get(index) ?? { quality: "bad", fault: "no_answer", detail: "nobody has read it" });
+  return texts.map((_, index) => found.get(index) ?? { quality: "bad", fault: "no_answer", detail: "it was not read" });
 }

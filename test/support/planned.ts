@@ -26,7 +26,7 @@ export async function openPlanned(
   const session = await driver.connect({ details: driver.details.parse(details), settings, secrets: {} }, ctx);
   const points = variables.map(({ address, type }, index): Point => {
     const wanted = type === undefined ? undefined : typeOf(driver, type);
-    if (type !== undefined && !wanted) throw new TypeError(`${type} is no type of ${driver.type}`);
+    if (type !== undefined && !wanted) throw new TypeError(`${type} is not a type of ${driver.type}`);
     return { index, ...driver.parseAddress(address, wanted, settings) };
   });
   const prepared: Point[] = session.prepare ? [] : points;

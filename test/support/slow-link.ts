@@ -9,7 +9,7 @@ export interface SlowLinkOptions {
   readonly roundTripMs?: number;
   /** Bytes that wait in the link in one direction; beyond them the sender is not read any more. Default 16,384. */
   readonly bufferBytes?: number;
-  /** Where it listens on 127.0.0.1; default: a free port. */
+  /** The place where it listens on 127.0.0.1; default: a free port. */
   readonly port?: number;
 }
 

@@ -177,7 +177,7 @@ export class Cells {
     } as unknown as AnySession;
   }
 
-  /** Where runs are items of their own, only what a run touches counts for it. */
+  /** If runs are items of their own, only what a run touches counts for it. */
   #runsOf(request: Request): readonly (readonly Point[])[] {
     return (request as CellsRequest).runs ?? [request.points];
   }

@@ -11,7 +11,7 @@ export const lossSchema = z.strictObject({
   id: z.string().min(1).max(200).describe("Identifier of the loss: of two under one, the later one holds"),
   from: instant.describe("Time of the first readout in it"),
   to: instant.describe("Time of the last readout in it"),
-  count: z.int().min(0).nullable().describe("Values that the platform will never get; null where nobody knows"),
+  count: z.int().min(0).nullable().describe("Values that the platform will never get; null where the number is unknown"),
   reason: z.enum(LOSS_REASONS).describe("Why"),
   clock: z.exactOptional(z.enum(CLOCK_STATES)).describe("How far both times can be relied on, as that of a value"),
 });

@@ -36,7 +36,7 @@ const pascal = (text: string): string =>
 /** A union by its discriminator, and each variant of it. */
 function union(name: string, schema: z.ZodType, variantName = (tag: string): string => `${name}${tag}`): Named {
   const inner = schema instanceof z.ZodOptional ? (schema.unwrap() as z.ZodType) : schema;
-  if (!(inner instanceof z.ZodDiscriminatedUnion)) throw new Error(`${name} is no discriminated union`);
+  if (!(inner instanceof z.ZodDiscriminatedUnion)) throw new Error(`${name} is not a discriminated union`);
   const { discriminator } = inner._zod.def;
   const variants = (inner.options as readonly z.ZodObject[]).map((option): [string, z.ZodType] => {
     const tag: unknown = option.shape[discriminator];

@@ -29,7 +29,7 @@ export const sampleSchema = z.strictObject({
   clock: z
     .exactOptional(z.enum(CLOCK_STATES))
     .describe(
-      "How far the time can be relied on: synchronised; corrected, because the collector's clock was wrong and was set; or unsynchronised, because nobody says that it was right. Absent: synchronised, or nothing is known",
+      "How far the time can be relied on: synchronised; corrected, because the collector's clock was wrong and was set; or unsynchronised, because nothing confirms that it was right. Absent: synchronised, or nothing is known",
     ),
 });
 

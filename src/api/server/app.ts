@@ -44,7 +44,7 @@ export interface AppOptions {
   readonly refusedKeys: RefusedKeys;
   /** The connection has carried a valid key. */
   readonly trust: (socket: Socket) => void;
-  /** Whether what crosses the network is encrypted. */
+  /** True: what crosses the network is encrypted. */
   readonly isEncrypted: boolean;
   readonly version: string;
   readonly log: Log;

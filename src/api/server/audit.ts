@@ -14,7 +14,7 @@ export interface AuditEntry {
   readonly role: string;
   readonly key_id: number | null;
   readonly key_name: string | null;
-  /** Where the request came from; `local` for this machine's own command line. */
+  /** The place where the request came from; `local` for this machine's own command line. */
   readonly address: string;
   readonly operation: string;
   /** Uuid of the record. */

@@ -31,7 +31,7 @@ export interface BackupTimes {
 export const BACKUP_TIMES: BackupTimes = { lookMs: 30_000, quietMs: 120_000, longestMs: 900_000 };
 const NAME = /^configuration-(\d{4})(\d\d)(\d\d)T(\d\d)(\d\d)(\d\d)(\d{3})Z\.db$/;
 
-/** Where the backups of a database are: in `backups` in its folder. */
+/** The place where the backups of a database are: in `backups` in its folder. */
 export const backupsDir = (databaseFile: string): string => join(dirname(databaseFile), "backups");
 
 export interface Backup {
@@ -95,7 +95,7 @@ export async function makeBackup(db: Database, databaseFile: string, now: number
   return file;
 }
 
-/** As makeBackup, to a file of the caller's choice, which is replaced. */
+/** Works as makeBackup does, to a file of the caller's choice, which is replaced. */
 export async function copyDatabase(db: Database, file: string): Promise<void> {
   const temporary = `${file}.tmp`;
   try {

@@ -7,7 +7,7 @@ export interface Collectors {
   exists(uuid: string): boolean;
   /** Those at the same site, itself included; where it has no site, itself alone (API-V2, 1). */
   atSameSite(uuid: string): readonly string[];
-  /** Where it is located; null: nowhere that is known. */
+  /** The place where it is located; null: nowhere that is known. */
   siteOf(uuid: string): string | null;
   /** A new revision, after a change that the collector must see. */
   touch(uuid: string): void;

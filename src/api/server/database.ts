@@ -196,7 +196,7 @@ export function openSqlite(file: string, schema: Schema): Database {
   }
 }
 
-/** Whether what SQLite or the check of its pages says means that the file itself is bad. */
+/** True: what SQLite or the check of its pages says means that the file itself is bad. */
 function isDamage(error: unknown): boolean {
   const code = errorCode(error);
   return code === "SQLITE_NOTADB" || code.startsWith("SQLITE_CORRUPT") || /^it is damaged/.test(messageOf(error));

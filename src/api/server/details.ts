@@ -28,7 +28,7 @@ const SECRET_FIELDS: { readonly [T in DetailsType]?: string } = { opcua: "user_i
 export interface StoredDetails {
   readonly type: string;
   readonly details: Details | null;
-  /** Whether their password is stored here: an imported record has none, and this machine's own secrets are not the API's. */
+  /** True: their password is stored here: an imported record has none, and this machine's own secrets are not the API's. */
   readonly hasPassword: boolean;
 }
 
@@ -91,7 +91,7 @@ export interface MergedSinkDetails {
   readonly secrets: Readonly<Record<string, string>> | undefined;
 }
 
-/** As mergeDetails, for a data sink. A list of users replaces the stored one whole (API-V2, 4.2, PATCH rule 4). */
+/** Works as mergeDetails does, for a data sink. A list of users replaces the stored one whole (API-V2, 4.2, PATCH rule 4). */
 export function mergeSinkDetails(type: string, found: SinkDetails, patch: Fields): MergedSinkDetails {
   keepType(type, patch);
   const { details: stored } = detailsWithoutUser(found);

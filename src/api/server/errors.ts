@@ -111,7 +111,7 @@ export function isSecretPath(path: readonly (string | number)[]): boolean {
 /** Types that a scalar can be meant for: anything else may be a whole object written as text, with a password in it. */
 const SCALARS = new Set(["string", "number", "int", "boolean", "null", "bigint"]);
 
-/** Whether what was sent may be shown again: a scalar where a scalar belongs, short, and without a password inside. */
+/** True: what was sent may be shown again: a scalar where a scalar belongs, short, and without a password inside. */
 function isPlain(issue: z.core.$ZodIssue, value: unknown): value is string | number | boolean | null {
   if (issue.code === "invalid_type" && !SCALARS.has(issue.expected)) return false;
   // A union without a discriminator at this place may be meant for an object.

@@ -46,10 +46,7 @@ export function matchesNone(ifNoneMatch: string | undefined, etag: string): bool
 /** RFC 9110, 13.1.1: a list of tags compared strongly, or `*`. Throws HttpProblem 412 where If-Match is there and none fits. */
 export function requireMatch(ifMatch: string | undefined, etag: string): void {
   if (ifMatch === undefined || tags(ifMatch).some((tag) => tag === "*" || tag.replace(STATUS_PART, '"') === etag)) return;
-  throw new HttpProblem(
-    412,
-    "the record has changed since it was read (If-Match): read it again and repeat the change on what is there now",
-  );
+  throw new HttpProblem(412, "the record has changed since it was read (If-Match): read it again and repeat the change on its new content");
 }
 
 const STATUS_PART = /\.[\w-]+"$/;

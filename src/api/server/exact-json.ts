@@ -1,7 +1,7 @@
 /** Digits from which on an integer may be beyond 2^53. */
 const LONG_INTEGER = /\d{16}/;
 
-/** Whether an integer in the text may be beyond 2^53. */
+/** True: an integer in the text may be beyond 2^53. */
 export const hasLongInteger = (text: string): boolean => LONG_INTEGER.test(text);
 
 /** Longer ones are no finite number either: making an integer of a million digits would hold everybody up for seconds. */

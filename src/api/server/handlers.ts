@@ -25,7 +25,7 @@ export interface Incoming<R extends Route> {
   readonly query: Parsed<R["query"]>;
   readonly body: Parsed<R["body"]>;
   readonly caller: Caller;
-  /** Where it came from, for the audit trail. */
+  /** The place where it came from, for the audit trail. */
   readonly address: string;
   /** The operating system's user, as a command line on this machine says. */
   readonly osUser?: string | undefined;
@@ -95,7 +95,7 @@ class HandlerBasics {
   /** Collectors whose records a key reaches: those of its site (API-V2, 1; design/api-decisions). */
   readonly reachOf = (caller: Caller): Reach => (caller.role === "admin" ? undefined : this.#collectors.atSameSite(caller.collector));
 
-  /** As reachOf, for what belongs to a site; the empty text means none. */
+  /** Works as reachOf does, for what belongs to a site; the empty text means none. */
   readonly sitesOf = (caller: Caller): Reach => (caller.role === "admin" ? undefined : [this.#collectors.siteOf(caller.collector) ?? ""]);
 
   requireCollector(uuid: string, caller: Caller): void {

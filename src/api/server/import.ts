@@ -110,7 +110,7 @@ type Recorded = (kind: Kind, uuid: string, fields: readonly string[]) => void;
 /** A record that is to be written. */
 interface PlannedRow {
   readonly uuid: string;
-  /** Where it is in the file, for messages. */
+  /** The place where it is in the file, for messages. */
   readonly at: string;
   readonly row: Values;
   readonly before: Values | undefined;

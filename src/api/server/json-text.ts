@@ -17,7 +17,7 @@ export interface Position {
   readonly column: number;
 }
 
-/** Where a text stops being JSON; undefined: it is JSON, or too long to be searched. Nothing of the text is given back. */
+/** The place where a text stops being JSON; undefined: it is JSON, or too long to be searched. Nothing of the text is given back. */
 export function jsonErrorAt(text: string): Position | undefined {
   if (text.length > MAX_SEARCHED || endOf(text) === "good") return undefined;
   // The longest beginning that something could follow: all that are shorter could be followed too.
@@ -31,7 +31,7 @@ export function jsonErrorAt(text: string): Position | undefined {
   return { line: before.length, column: [...(before.at(-1) ?? "")].length + 1 };
 }
 
-/** Whether a text is JSON, the beginning of one, or neither. */
+/** True: a text is JSON, the beginning of one, or neither. */
 function endOf(text: string): "good" | "open" | "bad" {
   try {
     JSON.parse(text);

@@ -41,7 +41,7 @@ export function listKeys(db: Database): KeyInfo[] {
   return db.prepare<[], KeyInfo>("SELECT id, role, collector, name, file, created_at FROM api_keys ORDER BY id").all();
 }
 
-/** Whether there was such a key. From then on it opens nothing. */
+/** True: there was such a key. From then on it opens nothing. */
 export function revokeKey(db: Database, id: number): boolean {
   return db.prepare<[number]>("DELETE FROM api_keys WHERE id = ?").run(id).changes > 0;
 }

@@ -1,6 +1,6 @@
 import { isLoopback } from "../loopback.ts";
 
-/** Where to listen. Throws an Error that names the setting: keys and passwords go in the clear where it is neither loopback nor TLS. */
+/** The place where to listen. Throws an Error that names the setting: keys and passwords go in the clear where it is neither loopback nor TLS. */
 export function parseListen(
   listen: string,
   secured: { readonly tls: boolean; readonly insecure: boolean },

@@ -1,7 +1,7 @@
 import type { Database } from "./database.ts";
 
 /**
- * Whether data sources of one site may be on a machine: not where sources of another site are on it; else where one of theirs is already, where
+ * True: data sources of one site may be on a machine: not where sources of another site are on it; else where one of theirs is already, where
  * the machine has no site or theirs, and where it is not known yet. `site` null: none, which is no site of its own.
  */
 export type MachineReach = (machine: string, site: string | null) => boolean;

@@ -176,7 +176,7 @@ export const PROBLEM_EXAMPLES: Readonly<Record<string, unknown>> = {
   404: { detail: "there is no such data source" },
   409: { detail: `the name is taken by data sink ${EXAMPLE_SINK} of this collector: choose another one` },
   412: {
-    detail: "the record has changed since it was read (If-Match): read it again and repeat the change on what is there now",
+    detail: "the record has changed since it was read (If-Match): read it again and repeat the change on its new content",
   },
   413: { detail: "the body is larger than this operation takes" },
   414: { detail: "the request's target has more than 10000 characters" },

@@ -73,7 +73,7 @@ export interface TextTable extends Pick<PagedTable<never, never>, "operation" | 
 type TextRow = readonly [next: number | null, records: string];
 
 /**
- * As pageReader, where the database makes the JSON of the records, in one row: a row for each costs as much as reading it.
+ * Works as pageReader does, where the database makes the JSON of the records, in one row: a row for each costs as much as reading it.
  */
 export function pageTextReader(db: Database, table: TextTable): (request: PageRequest) => string {
   const read = positionReader(db, table);
@@ -93,7 +93,7 @@ export function pageTextReader(db: Database, table: TextTable): (request: PageRe
   };
 }
 
-/** Where a page begins, and how it and its successor are found. */
+/** The place where a page begins, and how it and its successor are found. */
 interface Position {
   /** The id before its first record. */
   readonly after: number;

@@ -164,7 +164,7 @@ function bring(db: Database, collector: string, records: ImportedRecords, withVa
   return warnings;
 }
 
-/** Where a database is prepared; nothing is there. */
+/** The place where a database is prepared; nothing is there. */
 function temporaryOf({ databaseFile }: RestorePlaces): string {
   mkdirSync(dirname(databaseFile), { recursive: true, mode: 0o700 });
   const temporary = `${databaseFile}.restored`;

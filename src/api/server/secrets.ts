@@ -14,7 +14,7 @@ const TAG_BYTES = 16;
 export interface SecretStore {
   /** Replaces all secrets of one record; an empty object deletes them. */
   replace(owner: string, secrets: Readonly<Record<string, string>>): void;
-  /** Whether the record has secrets here, also where they cannot be decrypted. */
+  /** True: the record has secrets here, also where they cannot be decrypted. */
   has(owner: string): boolean;
   /** The secrets of these records. One that cannot be decrypted is left out and logged by its owner and field. */
   read(owners: readonly string[]): Record<string, Record<string, string>>;

@@ -45,7 +45,7 @@ export function writableStateDir(
   return { stateDir: own, isService: false };
 }
 
-/** Where a person's own state is. */
+/** The place where a person's own state is. */
 export function personFolder(io: CommandIo): string {
   const state = io.env["XDG_STATE_HOME"];
   return path.join(state !== undefined && path.isAbsolute(state) ? state : path.join(homeOf(io), ".local", "state"), "collector");

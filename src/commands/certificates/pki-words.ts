@@ -43,7 +43,7 @@ export function overviewLines({ own, next, trusted, rejected, issuers, users, pr
         ]
       : []),
     "",
-    ...section("Trusted:", "  nobody", [["THUMBPRINT", "SUBJECT", "VALID TO", "SHOWN BY"], ...trusted.map(trustedRow)]),
+    ...section("Trusted:", "  none", [["THUMBPRINT", "SUBJECT", "VALID TO", "SHOWN BY"], ...trusted.map(trustedRow)]),
     "",
     ...section("Rejected, waiting for a decision (sudo collector pki trust THUMBPRINT):", "  none", [
       ["THUMBPRINT", "SUBJECT", "VALID TO", "SHOWN BY", "LAST SEEN"],

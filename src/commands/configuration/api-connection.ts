@@ -187,7 +187,7 @@ export async function collectorsOf(list: ApiConnection["list"]): Promise<readonl
   return [...new Set((await list("/v2/data-sources", ownedRecord)).map(({ collector }) => collector))];
 }
 
-/** Whether the API says that it does not have something (design/api-decisions). */
+/** True: the API says that it does not have something (design/api-decisions). */
 export const isNotOffered = (error: unknown): error is NotOfferedError => error instanceof NotOfferedError;
 
 /** The uuid that the service here made for itself, if it has run. */

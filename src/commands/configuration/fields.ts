@@ -140,6 +140,6 @@ export const issueWords = ({ issues }: Pick<z.ZodError, "issues">): string[] =>
     return `${path.join(".")}: ${message}`;
   });
 
-/** Whether nothing is given where something is required. */
+/** True: nothing is given where something is required. */
 export const isMissing = ({ code, message }: Pick<z.core.$ZodIssue, "code" | "message">): boolean =>
   code === "invalid_type" && message === REQUIRED;

@@ -6,7 +6,7 @@ const INSTEAD: Readonly<Record<string, string>> = {
     "this API does not offer variables: put them into files on this machine, one for each data source (name;address;type;… in variables_dir of the settings), and look them over with collector variables check; collector variables list and export take the files too",
   "/ext/v1/machines": "this API has no list of machines: name the machine by its uuid, --machine UUID",
   "/ext/v1/collectors": "this API has no list of collectors: set collector in the settings to the uuid of the one that is meant",
-  "/ext/v1/secrets": "this API does not give out passwords: give the password with --password-file, or type it when it is asked for",
+  "/ext/v1/secrets": "this API does not give out passwords: give the password with --password-file, or type it at the prompt",
 };
 
 /**

@@ -10,7 +10,7 @@ import { variablesCsv } from "./variables-csv.ts";
 /** Files of removed data sources that are kept; of more the oldest go. */
 const MAX_FILES = 100;
 
-/** Where a removed data source and its variables are, as `source import` and `variables import` take them; null: it had none. */
+/** The place where a removed data source and its variables are, as `source import` and `variables import` take them; null: it had none. */
 export interface KeptSource {
   readonly source: string;
   readonly variables: string | null;

@@ -35,7 +35,7 @@ export const SECRET_VERBS: VerbGroup = {
       examples: ["sudo collector secret confirm press-1", "sudo collector secret confirm press-1 --yes --json"],
       options: [{ flags: "--yes", description: "confirm without asking; needed with --json and without a terminal" }],
       notes:
-        "A password that is kept on this machine stays with the host, port, endpoint, user and security that it was set for. Where the configuration changes one of them, the password is withheld, status says so, and this verb shows both and asks. password_networks in the settings opens networks within which the host may change by itself.",
+        "A password that is kept on this machine stays with the host, port, endpoint, user and security that it was set for. Where the configuration changes one of them, the password is withheld, status says so, and this verb shows both and waits for a decision. password_networks in the settings opens networks within which the host may change without a confirmation.",
       run: async (io, entry: string, options: SecretConfirmOptions) =>
         (await import("./secret-confirm.ts")).secretConfirm(entry, options, io),
     },

@@ -138,7 +138,7 @@ interface KnownSink {
   readonly details: unknown;
 }
 
-/** Where this machine keeps secrets. */
+/** The place where this machine keeps secrets. */
 export interface Place {
   readonly stateDir: string;
   readonly plain: string;
@@ -192,7 +192,7 @@ export async function askEntries(socket: string, io: CommandIo): Promise<readonl
   }
 }
 
-/** Whether a secret is for an entry, which may bear any name, also one that looks like another's user. Pure. */
+/** True: a secret is for an entry, which may bear any name, also one that looks like another's user. Pure. */
 export const fits = (key: string, { uuid, name }: Pick<KnownEntry, "uuid" | "name">): boolean =>
   [key, ownerOfKey(key)].some((owner) => uuid === owner.toLowerCase() || name === owner);
 
@@ -215,7 +215,7 @@ const toldSchema = z.object({ used_at: z.array(z.string()).optional() });
 
 interface HandOver {
   readonly service: "told" | "not_told" | "not_running";
-  /** Where it goes from now on, in words. */
+  /** The place where it goes from now on, in words. */
   readonly usedAt?: readonly string[];
   /** For people. */
   readonly text: string;
@@ -282,7 +282,7 @@ export function keptKeys({ plain, encrypted }: Place): readonly { readonly key: 
   );
 }
 
-/** Where a secret was written. */
+/** The place where a secret was written. */
 export interface Kept {
   readonly file: string;
   /** For this machine alone. */

@@ -156,7 +156,7 @@ export function sinkDetails(type: SinkType, given: Fields, users: readonly SinkU
   return checked(sinkDetailsCreateSchema, { ...given, ...usersOf(type, users), type }, keys);
 }
 
-/** As sinkDetails, for a PATCH: only what is given. */
+/** Works as sinkDetails does, for a PATCH: only what is given. */
 export const sinkDetailsPatch = (type: SinkType, given: Fields, users: readonly SinkUser[]): Fields => ({
   ...given,
   ...usersOf(type, users),

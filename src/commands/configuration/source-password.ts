@@ -34,10 +34,10 @@ export async function sourcePassword(
   return askHidden(user === undefined ? "password" : `password of ${user}`, BY_FILE, io, { json });
 }
 
-/** Where a PATCH lacks the password of a data source, without which the API changes nothing that it is bound to (design/api-decisions). */
+/** If a PATCH lacks the password of a data source, without which the API changes nothing that it is bound to (design/api-decisions). */
 const PLACES: readonly string[] = ["body.details.user_identity.password", "body.details.password"];
 
-/** Whether the API refused a change because the password of the data source is not in it. */
+/** True: the API refused a change because the password of the data source is not in it. */
 export const lacksPassword = (error: unknown): error is ApiError =>
   error instanceof ApiError &&
   error.status === 422 &&

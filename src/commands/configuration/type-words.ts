@@ -47,7 +47,7 @@ export function detailsTypeOf(type: string): DetailsType {
   );
 }
 
-/** As detailsTypeOf. */
+/** See detailsTypeOf. */
 export function sinkTypeOf(type: string): SinkType {
   const found = SINK_TYPES.find((one) => one === type);
   if (found !== undefined) return found;

@@ -15,7 +15,7 @@ interface Addressed {
   readonly type: string | null;
 }
 
-/** Whether addresses of one data source can be read by its driver. */
+/** True: addresses of one data source can be read by its driver. */
 export interface AddressCheck {
   /** What is wrong with an address, with the address and what would be right; undefined: nothing, or nobody can tell. */
   readonly problemOf: (variable: Addressed) => string | undefined;

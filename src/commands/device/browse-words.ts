@@ -3,7 +3,7 @@ import { formatDataType } from "../../model/value.ts";
 import { VARIABLE_MAX, type VariableInput } from "../../model/variable.ts";
 import { formatTable } from "../table.ts";
 
-/** Whether something that was found is meant; `*` matches any characters, without one the text may be anywhere. Case does not matter. Pure. */
+/** True: something that was found is meant; `*` matches any characters, without one the text may be anywhere. Case does not matter. Pure. */
 export function filterOf(pattern: string): (found: Discovered) => boolean {
   const parts = pattern.split("*").map((part) => part.replaceAll(/[.+?^${}()|[\]\\]/g, "\\$&"));
   const expression = new RegExp(parts.length === 1 ? parts.join("") : `^${parts.join(".*")}$`, "is");
@@ -74,7 +74,7 @@ const oneLine = (text: string): string => text.replaceAll(/[\s\p{Cc}]+/gu, " ").
 
 interface Names {
   readonly taken: Set<string>;
-  /** Where counting goes on: a hundred thousand of one name would else cost the square of that. */
+  /** The place where counting goes on: a hundred thousand of one name would else cost the square of that. */
   readonly next: Map<string, number>;
 }
 

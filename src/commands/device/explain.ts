@@ -33,7 +33,7 @@ const MAX_BYTES_SHOWN = 64;
 /** Between two looks at a source whose next readout is waited for. */
 const LOOK_EVERY_MS = 200;
 
-/** Where a data sink has the variable. */
+/** The place where a data sink has the variable. */
 interface Whereabouts extends Pick<SinkStatus, "uuid" | "name" | "type" | "endpoint" | "state"> {
   /** Topic, path in the address space, or uuid at the platform; null: not known here. */
   readonly place: string | null;
@@ -104,7 +104,7 @@ async function whereabouts(
   }));
 }
 
-/** Where a sink of a type puts a variable. Pure. */
+/** The place where a sink of a type puts a variable. Pure. */
 export function placeAt(type: string, record: DataSink | undefined, source: string, { name, uuid, exploration }: LiveValue): string | null {
   if (type === "platform") return `variable ${uuid}`;
   if (exploration) return null;

@@ -46,7 +46,7 @@ export interface ProbePoint {
   readonly type: DataType;
 }
 
-/** Where the walk ended. */
+/** The place where the walk ended. */
 export interface Walked {
   readonly steps: readonly StepResult[];
   /** The source failed at the last step. */
@@ -191,7 +191,7 @@ class Walk {
     if (!found) this.#add({ step: "neighbour", result: "unknown", ms: null, detail: `the kernel has no entry for ${who}` });
     else if (found.mac !== undefined) this.#done("neighbour", undefined, `${who} is ${found.mac} (${found.state})`);
     else {
-      const detail = `nobody on ${route.device} answers for ${who} (${found.state})`;
+      const detail = `no device on ${route.device} answers for ${who} (${found.state})`;
       this.#add({ step: "neighbour", result: hasNoConnection ? "failed" : "unknown", ms: null, detail });
     }
   }

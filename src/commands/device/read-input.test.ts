@@ -50,7 +50,7 @@ describe("key=value", () => {
     expect(unsaid.points.map(({ text }) => text)).toEqual(['"Motor_DB".speed', "8A0E0001.11"]);
     const said = parseSourceInput(s7plus, ["host=plc", "port=1102"]);
     expect([said.details, said.notes]).toEqual([expect.objectContaining({ port: 1102 }), []]);
-    // Where the API has a default of its own, nothing is filled in.
+    // If the API has a default of its own, nothing is filled in.
     expect(parse("host=10.0.0.5", "holding:0").notes).toEqual([]);
   });
 
@@ -134,7 +134,7 @@ describe("opcua", () => {
   });
 
   test("distinguishes a bad node id from a bad key", () => {
-    expect(() => typed(URL, "ns=2;x=1")).toThrow(/"ns=2;x=1" is no address: expected a node id[\s\S]*and ns is not a key of opcua/);
+    expect(() => typed(URL, "ns=2;x=1")).toThrow(/"ns=2;x=1" is not an address: expected a node id[\s\S]*and ns is not a key of opcua/);
     expect(() => typed(URL, "endpoint_ulr=x", "i=85")).toThrow(/did you mean endpoint_url\?/);
     expect(() => typed(URL, "user_identity.password=x", "i=85")).toThrow(/does not belong on a command line/);
     expect(() => typed(URL, "security_settings.security_mode=Sign", "i=85")).toThrow(

@@ -229,7 +229,7 @@ function parsePoint(
   }
 }
 
-/** Where an address is right without what follows its last colon, that was meant for a type and is none; undefined: it is not so. */
+/** If an address is right without what follows its last colon, that was meant for a type and is none; undefined: it is not so. */
 function wrongTypeIn(driver: AnyDriver, word: string, settings: unknown): string | undefined {
   const colon = word.lastIndexOf(":");
   const [address, name] = [word.slice(0, colon), word.slice(colon + 1)];

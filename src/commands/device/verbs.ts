@@ -164,7 +164,7 @@ export const WATCH: Verb = {
     { flags: "--filter <text>", description: "only variables with this text in name or address; * matches anything" },
     { flags: "--count <n>", description: "end after so many readouts of each data source; absent: Ctrl-C ends it" },
   ],
-  notes: "The running service answers over its local socket; nothing more is asked of the device.",
+  notes: "The running service answers over its local socket; the device gets no further request.",
   showsExitCodes: true,
   run: async (io, source: string | undefined, options: WatchOptions) => (await import("./watch.ts")).watch(source, options, io),
 };

@@ -27,7 +27,7 @@ const UNIT: Verb = {
     "collector plugin unit odac /opt/odac/plugin",
     "sudo collector plugin unit odac --out /etc/systemd/system -- /opt/odac/plugin --fast && sudo systemctl daemon-reload && sudo systemctl enable --now collector-plugin-odac.socket",
   ],
-  options: [{ flags: "-o, --out <folder>", description: "write them there; what is there of the same names is replaced" }],
+  options: [{ flags: "-o, --out <folder>", description: "write them there; files of the same names are replaced" }],
   notes: "Write them again after a change of the networks in policy.yaml.",
   run: async (io, name: string, command: readonly string[], options: object) =>
     (await import("./plugin.ts")).unit(io, name, command, options),

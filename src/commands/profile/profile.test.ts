@@ -99,7 +99,7 @@ test("replay names frames that the profile does not know, and ends with 1", asyn
   expect(JSON.parse(out)).toMatchObject({
     unknown: 3,
     frames: [
-      { isFromDevice: false, problem: expect.stringContaining("is no request of the profile ODAC host mode") },
+      { isFromDevice: false, problem: expect.stringContaining("is not a request of the profile ODAC host mode") },
       { problem: expect.stringContaining("wrong checksum") },
       { problem: "a frame that does not end" },
     ],

@@ -47,7 +47,7 @@ export async function checkProfileFile(io: CommandIo, file: string, { json = fal
     "",
     "All that can be sent, and what it reads:",
     ...Object.entries(profile.requests).flatMap(([name, { send, finish, reads }]) => [
-      `  ${name}: ${send ?? "(nothing; the device sends by itself)"}  -- ${reads}`,
+      `  ${name}: ${send ?? "(nothing; the device sends without a request)"}  -- ${reads}`,
       ...(finish === undefined ? [] : [`    then, after the answer: ${finish}`]),
     ]),
     "",
@@ -109,7 +109,7 @@ type Turn = Omit<RecordedTurn, "bytes"> & { readonly parts: Buffer[] };
 class TurnsOfPort {
   readonly #turns: Turn[] = [];
   readonly #port: number;
-  /** Whether the port is the collector's: the device connects. */
+  /** True: the port is the collector's: the device connects. */
   readonly #isListener: boolean;
   readonly #last = new Map<number, Turn>();
   #bytes = 0;

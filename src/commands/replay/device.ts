@@ -67,7 +67,7 @@ export class ReplayDevice {
     this.#onUnknown = onUnknown;
   }
 
-  /** Where it listens. */
+  /** The place where it listens. */
   port = 0;
 
   close(): Promise<void> {

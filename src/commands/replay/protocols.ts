@@ -14,12 +14,12 @@ export interface Protocol {
   /** As `--type` takes it. */
   readonly type: string;
   readonly words: string;
-  /** Where its devices listen. */
+  /** The place where its devices listen. */
   readonly ports: readonly number[];
   readonly transports: readonly ("tcp" | "udp")[];
   /** Bytes of the message that these begin with; undefined: that is not known yet; null: they begin none. Absent: what one end sends until the other does. */
   readonly lengthOf?: (bytes: Buffer) => number | undefined | null;
-  /** Whether these may be the first bytes of a client. */
+  /** True: these may be the first bytes of a client. */
   readonly isFirst: (bytes: Buffer) => boolean;
   /** Fields that change by themselves, in their order in the message. */
   readonly fieldsOf: (message: Buffer, isFromDevice: boolean) => readonly Field[];
@@ -235,7 +235,7 @@ export function protocolOf(transport: "tcp" | "udp", port: number, first: Buffer
   return over.find(({ isFirst }) => isFirst(first)) ?? over.find(({ ports }) => ports.includes(port)) ?? bytesOver(transport);
 }
 
-/** Whether a client of a protocol that is known may have sent this. */
+/** True: a client of a protocol that is known may have sent this. */
 export const isFromClient = (transport: "tcp" | "udp", bytes: Buffer): boolean =>
   KNOWN.some(({ transports, isFirst }) => transports.includes(transport) && isFirst(bytes));
 
@@ -262,7 +262,7 @@ export function essenceOf(protocol: Protocol, message: Buffer, isFromDevice: boo
   return Buffer.concat([...kept, message.subarray(at)]);
 }
 
-/** Whether the answer has the numbers of this request. */
+/** True: the answer has the numbers of this request. */
 export function isAnswerTo(protocol: Protocol, request: Buffer, answer: Buffer): boolean {
   const asked = protocol.fieldsOf(request, false);
   return protocol.fieldsOf(answer, true).every(({ name, from, to }) => {

@@ -186,7 +186,7 @@ class Report {
     const extra = [
       ...(byPlace > 0 ? [`${byPlace} requests were matched by order only`] : []),
       ...(refused > 0 ? [`${refused} connections were too many at once`] : []),
-      ...(ended > 0 ? [`${ended} connections were ended: no message of the protocol came, or nobody took the answers`] : []),
+      ...(ended > 0 ? [`${ended} connections were ended: no message of the protocol came, or the answers were not read`] : []),
     ];
     writeLines(this.#io, [
       `${countOf(connections, "connection")}, ${countOf(requests, "request")}: ${answered} answered, ${silent} silent as in the capture, ${unknown} not in the capture`,

@@ -109,7 +109,7 @@ export class Script {
     };
   }
 
-  /** Whether a longer request of the recording begins like this. */
+  /** True: a longer request of the recording begins like this. */
   isBeginning(bytes: Buffer): boolean {
     const key = bytes.toString("latin1");
     for (const known of this.#asked.keys()) if (known.length > key.length && known.startsWith(key)) return true;

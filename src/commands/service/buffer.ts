@@ -33,10 +33,12 @@ export function bufferRecover(name: string, options: BufferOptions, io: CommandI
   const aside = found.find((one) => one.name === path.basename(name));
   if (!aside) {
     const others = found.map((one) => one.name).join(", ");
-    throw new UsageError(`${name} is not a file that was set aside beside ${file}; there ${others === "" ? "is none" : `are: ${others}`}`);
+    throw new UsageError(
+      `${name} is not a file that was set aside next to ${file}; ${others === "" ? "no other is there" : `there are: ${others}`}`,
+    );
   }
   if (aside.state === "newer")
-    throw new UsageError(`${name} was written by a newer collector: install that one, which delivers it by itself`);
+    throw new UsageError(`${name} was written by a newer collector: install that one, which delivers it without a command`);
   const kept = aside.state === "waiting" ? aside.path : rename(file, aside);
   answer(
     io,

@@ -8,7 +8,7 @@ import type { Diagnosis } from "./doctor-checks.ts";
 /** Of an answer that is looked at for nothing but its coming. */
 const MAX_BYTES = 2 ** 20;
 
-/** Whether the configuration API of the settings answers, and takes the key; undefined: it is the embedded one. Never throws. */
+/** True: the configuration API of the settings answers, and takes the key; undefined: it is the embedded one. Never throws. */
 export async function apiCheck({ api, ...settings }: Settings, signal: AbortSignal): Promise<Diagnosis | undefined> {
   if (!api) return undefined;
   const access = personalAccess({ api, ...settings }, path.resolve(settings.state_dir), undefined);

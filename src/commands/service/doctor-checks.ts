@@ -216,7 +216,7 @@ async function addressesOf(host: string, signal: AbortSignal): Promise<readonly 
   return resolveHost(host, { signal, log: silentLog, timeouts }).catch((error: unknown) => messageOf(error));
 }
 
-/** Where the service listens, or would. */
+/** The place where the service listens, or would. */
 async function portChecks({ checked: { settings }, status }: Patient): Promise<readonly Diagnosis[]> {
   if (!settings) return [];
   const { http, api, embedded_api: embedded, page } = settings.settings;

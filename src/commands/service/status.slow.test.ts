@@ -180,7 +180,7 @@ SINK                                  TYPE  ENDPOINT     STATE  FOR        DELIV
       NOW,
     );
     expect(text).toContain(
-      "Configuration: the last good copy on disk; API https://a: not asked yet\n  it answers 401\n  Next step: `collector doctor` looks at the way to the API; what runs goes on as it is.\n  Note: a record is bad\n",
+      "Configuration: the last good copy on disk; API https://a: not asked yet\n  it answers 401\n  Next step: `collector doctor` looks at the way to the API; what runs continues unchanged.\n  Note: a record is bad\n",
     );
     expect(text).toContain("Buffer: 100 B of 1.0 MiB; 2.0 KiB being written; values rejected: 7 overflow\n");
     expect(text).toContain("Buffer: loss unknown since 2026-11-20T08:00:00.000Z: the file was damaged\n");

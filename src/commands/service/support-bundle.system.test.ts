@@ -10,7 +10,7 @@ import { lastGoodFile } from "../../threads/api/messages.ts";
 import { EXIT } from "../io.ts";
 import { runCommand, runCommandWith, settingsFile } from "../testing.ts";
 
-/** Where secrets are, and what must not be in the bundle. */
+/** The place where secrets are, and what must not be in the bundle. */
 const CANARIES = {
   credential: "canary-credential-1",
   passwordFile: "canary-of-file/2 ä",

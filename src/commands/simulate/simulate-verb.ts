@@ -10,7 +10,7 @@ export const SIMULATE: Verb = {
     "collector simulate                                  which machines there are",
     "collector simulate modbus_tcp",
     "collector simulate s7 --listen 127.0.0.1:1102",
-    "collector simulate modbus_tcp --fault slow --after 1min     a riddle for whoever learns to find faults",
+    "collector simulate modbus_tcp --fault slow --after 1min     a riddle for people who learn to find faults",
     "collector simulate fins --csv | collector variables import filler-8 -",
   ],
   json: "print one JSON object per line: where it listens, each fault as it begins, the end; of a list one object",

@@ -176,7 +176,7 @@ async function serve(io: CommandIo, machine: SimulatedMachine, running: RunningM
   await stopped(io.signal);
 }
 
-/** Where a collector reaches what listens on every address of this machine. */
+/** The place where a collector reaches what listens on every address of this machine. */
 function reachedAt(host: string): string {
   if (host !== "0.0.0.0" && host !== "::") return host;
   const family = host === "::" ? "IPv6" : "IPv4";

@@ -58,7 +58,7 @@ export function contentOf({ link, bytes }: CapturedPacket): Segment | Datagram |
   return ip.length === 0 ? "cut" : "damaged";
 }
 
-/** Where the IP header begins. */
+/** The place where the IP header begins. */
 function ipIn(link: number, bytes: Buffer): number | Unread {
   switch (link) {
     case 1: // Ethernet

@@ -17,7 +17,7 @@ export interface CaptureFacts {
   readonly unread: Readonly<Record<Unread, number>>;
   /** Bytes of conversations that the capture has not. */
   readonly lostBytes: number;
-  /** Whether the file ends within a packet. */
+  /** True: the file ends within a packet. */
   readonly isCut: boolean;
   /** Packets that somebody or some program commented on, and the first different comments. */
   readonly commented: number;

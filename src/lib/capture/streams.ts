@@ -8,7 +8,7 @@ export interface Conversation {
   /** Who opened it; where that was not captured, who sent first. */
   readonly first: End;
   readonly second: End;
-  /** Whether it was captured who opened it. */
+  /** True: it was captured who opened it. */
   readonly isOpeningSeen: boolean;
 }
 
@@ -41,7 +41,7 @@ class Sender {
     this.#expected = sequence;
   }
 
-  /** Whether a segment cannot belong to what this end has sent. */
+  /** True: a segment cannot belong to what this end has sent. */
   isElsewhere(sequence: number): boolean {
     return this.#expected !== undefined && Math.abs((sequence - this.#expected) | 0) > FAR;
   }

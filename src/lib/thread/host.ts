@@ -32,7 +32,7 @@ export interface SupervisedWorkerOptions<In> {
   readonly onOnline?: (worker: RunningWorker) => void;
   /** Each death that was not asked for. */
   readonly onExit?: (cause: string) => void;
-  /** Whether the worker has said why it ends: whoever has heard it reports it, and the log says no more of the death. Asked before onExit. */
+  /** True: the worker has said why it ends: whoever has heard it reports it, and the log says no more of the death. Asked before onExit. */
   readonly hasSaidWhy?: () => boolean;
   readonly log: Log;
   /** The log for lines with an origin; undefined: `log`. */
@@ -172,7 +172,7 @@ export class SupervisedWorker<In> {
     if (ends) this.#failure ??= message;
     const fields = { worker: this.#name, condition: "internal_error", detail: message, ...(stack !== undefined && { stack }) };
     const outcome = ends ? "which ends" : "which continues";
-    this.#noticeLog.error(fields, `nobody caught an error in the ${this.#name} worker, ${outcome}`);
+    this.#noticeLog.error(fields, `uncaught error in the ${this.#name} worker, ${outcome}`);
   }
 
   #onOutput(data: Buffer): void {

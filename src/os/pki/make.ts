@@ -9,7 +9,7 @@ export const DAY_MS = 86_400_000;
 /** Clocks of controllers lag: a certificate is valid a day before it was made. */
 const BACKDATED_MS = DAY_MS;
 export const VALIDITY_DAYS = 5 * 365;
-/** Where a machine without a battery has lost the time, its clock says 1970: no certificate of ours is that old. */
+/** If a machine without a battery has lost the time, its clock says 1970: no certificate of ours is that old. */
 export const EARLIEST_MS = Date.UTC(2026, 0, 1);
 
 export interface CertificateSubject {

@@ -21,7 +21,7 @@ export interface PkiOptions {
 export interface OpenPki extends Pki {
   readonly identity: Own;
   readonly trust: Trust;
-  /** As `user`. */
+  /** See `user`. */
   userCertificate(name: string): Certificate;
   /** Keeps a user's certificate (PEM or DER) and key (PEM). Throws Error where they do not fit or cannot be written. */
   addUser(name: string, certificate: GivenFile, key: GivenFile): Certificate;

@@ -83,7 +83,7 @@ export class Trust {
     }
   }
 
-  /** As `Pki.trustedFor`. */
+  /** See `Pki.trustedFor`. */
   candidates({ peer = "", hosts = [] }: Pick<JudgeOptions, "peer" | "hosts">): readonly Certificate[] {
     const shown = this.peers.get("server", cut(peer))?.thumbprint;
     const rank = (certificate: Certificate): number =>
@@ -148,7 +148,7 @@ export class Trust {
       return this.#refuse(leaf, options, {
         problem: "changed",
         words: `is not the one that this ${of} showed before (thumbprint ${before.thumbprint}, accepted since ${before.since.slice(0, 10)})`,
-        whatNext: `If it was renewed there, type \`${command}\`. If nobody renewed it, somebody may intercept the connection`,
+        whatNext: `If it was renewed there, type \`${command}\`. If it was not renewed, somebody may intercept the connection`,
       });
     // A known one that is no longer trusted was removed by a person: first use does not bring it back.
     // Nor does it trust one that would make others trusted.

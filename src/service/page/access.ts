@@ -29,7 +29,7 @@ export function readToken(file: string): string {
 }
 
 /**
- * Whether a request names this machine: a page of another name that a browser resolves to this address (DNS rebinding) could read what is
+ * True: a request names this machine: a page of another name that a browser resolves to this address (DNS rebinding) could read what is
  * answered. An address is never another's name. `cert`: of the server, as PEM; the names in it are this machine's.
  */
 export function isOwnName(host: string | undefined, cert?: string): boolean {

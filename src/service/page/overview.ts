@@ -167,7 +167,7 @@ function configurationSection({ config, buffer }: PageHead): Html {
 <dt>Configuration</dt><dd data-field="configuration">${originWords(config)}${takenAt && html`, taken ${timeOf(takenAt)} (${ageOf(takenAt)} ago)`}</dd>
 ${
   changed !== undefined &&
-  html`<dt>Last change</dt><dd data-field="changed">${changed === null ? "nobody has changed it yet" : html`${timeOf(changed.at)} (${ageOf(changed.at)} ago) by ${changeWords(changed)}. <code>collector api audit</code> lists all.`}</dd>
+  html`<dt>Last change</dt><dd data-field="changed">${changed === null ? "not changed yet" : html`${timeOf(changed.at)} (${ageOf(changed.at)} ago) by ${changeWords(changed)}. <code>collector api audit</code> lists all.`}</dd>
 `
 }<dt>API</dt><dd data-field="api">${apiUrl}: ${stateBadge(ok ? "ok" : "note", reachWords(config))}${since !== null && html` for ${ageOf(since)}`}${!ok && message !== null && paragraphs([message, `Next step: ${API_STEP}`])}</dd>
 ${

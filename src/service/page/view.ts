@@ -13,7 +13,7 @@ const SLOT = /<!--part:([\w-]+)-->/g;
 export class Parts {
   readonly #parts = new Map<string, string>();
 
-  /** Where the part is in the page. Its outermost element must have this id. */
+  /** The place where the part is in the page. Its outermost element must have this id. */
   add(id: string, part: Html): Html {
     this.#parts.set(id, part.text);
     return new Html(`<!--part:${id}-->`);
@@ -90,7 +90,7 @@ export interface ShellOptions {
   readonly view: View;
   /** What the script asks for the changes of; absent: nothing is live. */
   readonly live?: { readonly path: string; readonly version: string } | undefined;
-  /** Whether somebody has logged in, and may log out. */
+  /** True: somebody has logged in, and may log out. */
   readonly isLoggedIn: boolean;
   readonly nowMs: number;
 }

@@ -7,7 +7,7 @@ export const MAX_VIEWERS = 32;
 const MAX_WAITING_BYTES = 64 * 1024;
 /** A viewer that takes nothing for so long is gone. */
 const STUCK_MS = 60_000;
-/** Whether a viewer may still look is seen this often. */
+/** True: a viewer may still look is seen this often. */
 const ADMITTED_MS = 10_000;
 /** A line that says nothing keeps proxies from ending a quiet connection. */
 const QUIET_MS = 15_000;
@@ -19,7 +19,7 @@ export interface NewViewer {
   readonly page: string;
   /** The version of it that was sent last. */
   readonly seen: number;
-  /** Whether the session or the token still opens the page. */
+  /** True: the session or the token still opens the page. */
   readonly isAdmitted: () => boolean;
 }
 

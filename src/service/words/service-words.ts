@@ -12,11 +12,11 @@ export function forWords(iso: string, nowMs: number): string {
   return formatDuration(ms < 1000 ? Math.max(0, ms) : Math.floor(ms / 1000) * 1000);
 }
 
-/** Where the configuration comes from. Pure. */
+/** The place where the configuration comes from. Pure. */
 export const originWords = ({ origin }: ServiceStatus["config"]): string =>
   ({ api: "as the API says", last_good: "the last good copy on disk", none: "nothing received yet" })[origin];
 
-/** Whether the configuration API answers; `null`: it has not been asked. Pure. */
+/** True: the configuration API answers; `null`: it has not been asked. Pure. */
 export const reachWords = ({ ok, since }: ServiceStatus["config"]): string =>
   since === null ? "not asked yet" : ok ? "reachable" : "not reachable";
 
@@ -54,7 +54,7 @@ export function changeWords({ role, key_name: keyName, address, os_user: user, o
   return `${who}${from}: ${operation}${name === null ? "" : ` of ${name}`}`;
 }
 
-export const API_STEP = "`collector doctor` looks at the way to the API; what runs goes on as it is.";
+export const API_STEP = "`collector doctor` looks at the way to the API; what runs continues unchanged.";
 
 /** What to do about alarms. Pure. */
 export function alarmSteps(alarms: readonly string[]): readonly string[] {

@@ -19,7 +19,7 @@ interface FailingSource extends Pick<SourceStatus, "name" | "uuid" | "endpoint" 
   readonly status: Pick<SourceStatus["status"], "state">;
 }
 
-/** Where a source fails, for the words about it. Pure. */
+/** The place where a source fails, for the words about it. Pure. */
 export const whereOf = ({ name, uuid, endpoint, faults: [fault], error }: FailingSource): Where => ({
   endpoint,
   source: name,

@@ -52,7 +52,7 @@ export class LinkWindow {
   /** Greatest bytes per ms of a message, by period. */
   #best = { now: 0, before: 0 };
   #period = { sinceMs: 0, samples: 0 };
-  /** Whether the bandwidth is the link's, or only of what was sent over it. */
+  /** True: the bandwidth is the link's, or only of what was sent over it. */
   #isMeasured = false;
 
   /** A new connection; what was under way is lost. `roundTripMs`: of its first request and answer. */
@@ -63,7 +63,7 @@ export class LinkWindow {
     this.#waitedMs = Number.NEGATIVE_INFINITY;
   }
 
-  /** Whether one more message may be sent now, of any size: a window that large messages fill badly would leave the link idle. */
+  /** True: one more message may be sent now, of any size: a window that large messages fill badly would leave the link idle. */
   hasRoom(): boolean {
     return this.#underWayBytes < this.#windowBytes;
   }

@@ -308,7 +308,7 @@ class MqttConnection implements Connection {
   #onData(chunk: Buffer): void {
     this.#incomingBytes += chunk.length;
     if (this.#incomingBytes > MAX_INCOMING_BYTES)
-      this.#fail(violation(`the broker ${this.#endpoint} sends a packet above ${MAX_INCOMING_BYTES} bytes that nobody asked for`));
+      this.#fail(violation(`the broker ${this.#endpoint} sends a packet above ${MAX_INCOMING_BYTES} bytes without a request`));
   }
 
   #onDisconnect(code: number): void {

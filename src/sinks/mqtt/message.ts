@@ -12,7 +12,7 @@ export interface Message {
   readonly payload: Buffer;
   /** Readings in it, good or faulted. */
   readonly values: number;
-  /** Where they are in the batch; absent: all of the batch is in this message. */
+  /** The place where they are in the batch; absent: all of the batch is in this message. */
   readonly parts?: readonly BatchPart[];
 }
 
@@ -46,7 +46,7 @@ interface Columns {
   readonly length: number;
   /** `"name":` of one after the other; nothing of a variable that is not published. */
   readonly keys: Buffer;
-  /** Where the key of `place` ends; it begins where the one before ends. */
+  /** The place where the key of `place` ends; it begins where the one before ends. */
   readonly keyEnds: Uint32Array;
   readonly isFloat32: Uint8Array;
 }

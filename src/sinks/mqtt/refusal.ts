@@ -47,7 +47,7 @@ const BROKER_TROUBLE = new Set([128, 131]);
 /** DISCONNECT may be for what was published (MQTT 5.0, 3.14.2.1): too large, no right, a topic or options that it does not take. */
 const OF_A_PUBLISH = new Set([131, 135, 144, 149, 154, 155]);
 
-/** Whether a broker that ended the session with this code, or without one, may have done so for a publish. */
+/** True: a broker that ended the session with this code, or without one, may have done so for a publish. */
 export const isOfPublish = (code: number | undefined): boolean => code === undefined || OF_A_PUBLISH.has(code);
 
 /**

@@ -28,7 +28,7 @@ export class RetainedValues {
   }
 
   /**
-   * Whether the broker is to keep this value; it counts as kept from then on. An older one never replaces a newer one: after a step of the
+   * True: the broker is to keep this value; it counts as kept from then on. An older one never replaces a newer one: after a step of the
    * clock, what is not late is newer whatever its time says.
    */
   keeps({ topic, time, isLate }: Candidate): boolean {

@@ -107,7 +107,7 @@ function handshake(socket: TLSSocket, endpoint: string, settings: TlsSettings): 
 const SERVER: Readonly<Record<string, string>> = {
   CERT_HAS_EXPIRED: "has expired; renew it on the broker, and look at this machine's clock with `timedatectl`",
   CERT_NOT_YET_VALID: "is not valid yet; look at this machine's clock with `timedatectl`",
-  DEPTH_ZERO_SELF_SIGNED_CERT: "is signed by itself; name it as tls.ca_file of this sink if it is the right one",
+  DEPTH_ZERO_SELF_SIGNED_CERT: "is self-signed; name it as tls.ca_file of this sink if it is the right one",
   SELF_SIGNED_CERT_IN_CHAIN: "comes from an authority that is not known here; name the authority's certificate as tls.ca_file of this sink",
   UNABLE_TO_VERIFY_LEAF_SIGNATURE:
     "comes from an authority that is not known here; name the authority's certificate as tls.ca_file of this sink, or let the broker send its whole chain",

@@ -66,7 +66,7 @@ export class TopicOwners {
     this.changes++;
   }
 
-  /** Whether the topics that are made of the name alone, status and metadata, are this source's. */
+  /** True: the topics that are made of the name alone, status and metadata, are this source's. */
   ownsName({ uuid, name }: Pick<SourceReport, "uuid" | "name">): boolean {
     return (this.#names.get(name)?.uuid ?? uuid) === uuid;
   }

@@ -42,14 +42,14 @@ export function parseTopic(topic: string): TopicPlan {
   };
 }
 
-/** Where a batch of `source` goes, or one value of `variable`. */
+/** The place where a batch of `source` goes, or one value of `variable`. */
 export function dataTopic({ parts }: TopicPlan, source: string, variable: string): string {
   let topic = "";
   for (const part of parts) topic += "text" in part ? part.text : escapeLevel(part.placeholder === "source" ? source : variable);
   return topic;
 }
 
-/** Whether topics of values are made of the name of the data source. */
+/** True: topics of values are made of the name of the data source. */
 export const namesSource = ({ parts }: Pick<TopicPlan, "parts">): boolean =>
   parts.some((part) => "placeholder" in part && part.placeholder === "source");
 
@@ -67,7 +67,7 @@ export function collisionHint({ parts, perVariable }: TopicPlan): string | undef
   return isApart ? undefined : "put a / between {source} and {variable}, or rename one";
 }
 
-/** Whether the topic is one of status, metadata or losses: {source} as a part of a level may make it so. */
+/** True: the topic is one of status, metadata or losses: {source} as a part of a level may make it so. */
 export function isOwnTopic({ prefix, parts }: TopicPlan, topic: string): boolean {
   if (parts.length === 1 || !topic.startsWith(prefix)) return false;
   const level = topic.slice(prefix.length).split("/", 1)[0] ?? "";

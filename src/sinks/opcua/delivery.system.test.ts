@@ -11,7 +11,7 @@ import { createRig, type Rig, reportOf, user } from "./testing/rig.ts";
 
 let rig: Rig;
 let delivery: DeliveryRig | undefined;
-/** Where the policy lets it listen. */
+/** The place where the policy lets it listen. */
 let opened = ["127."];
 beforeAll(async () => {
   rig = await createRig();

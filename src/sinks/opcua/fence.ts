@@ -96,7 +96,7 @@ export function createFence({ offersNone, isActivated }: FenceOptions): Fence {
     judgeHeader(header) {
       const [type, kind, length] = [header.toString("latin1", 0, 3), String.fromCharCode(header[3] ?? 0), header.readUInt32LE(4)];
       const least = LEAST[type];
-      if (least === undefined) return foreign("the message type is none that a client sends: HEL, OPN, MSG or CLO");
+      if (least === undefined) return foreign("a client does not send this message type; it sends HEL, OPN, MSG or CLO");
       if (kind !== "F" && (type !== "MSG" || (kind !== "C" && kind !== "A")))
         return foreign("the kind of chunk is not F, nor C or A of a MSG");
       if (length > LIMITS.chunk) return refused("BadTcpMessageTooLarge", `a chunk has at most ${LIMITS.chunk} bytes`);

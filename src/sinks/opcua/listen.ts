@@ -16,7 +16,7 @@ export interface ListenPlace {
 }
 
 /**
- * Where to listen: the address that the settings name, else all of this machine's, else loopback where policy.yaml opens no more.
+ * The place where to listen: the address that the settings name, else all of this machine's, else loopback where policy.yaml opens no more.
  * Throws ReasonError(UNKNOWN, forbidden_by_policy). Pure.
  */
 export function listenPlace(configured: string | undefined, port: number, { listenRefusal }: Pick<Context, "listenRefusal">): ListenPlace {
@@ -37,7 +37,7 @@ export function listenPlace(configured: string | undefined, port: number, { list
   };
 }
 
-/** Whether the port can be had, before the server is built for it. Throws ReasonError in words. */
+/** True: the port can be had, before the server is built for it. Throws ReasonError in words. */
 export async function probeListening(host: string, port: number): Promise<void> {
   const probe = net.createServer();
   try {

@@ -22,7 +22,7 @@ const LIMITS: LockoutLimits = { perPair: 10, perAddress: 100, windowMs: 60_000, 
 
 /** Counts what failed. No timer: what is older than the window is dropped when it is looked at. */
 export interface Lockout {
-  /** Whether a password may be evaluated. */
+  /** True: a password may be evaluated. */
   isOpen(attempt: Attempt, nowMs: number): boolean;
   /** When one may be again; not later than now: it may. */
   closedUntilMs(attempt: Attempt, nowMs: number): number;

@@ -44,7 +44,7 @@ export class LogIns {
     this.#nowMs = nowMs;
   }
 
-  /** As Users.check. */
+  /** See Users.check. */
   async check(attempt: Attempt, password: string): Promise<boolean> {
     const wasLocked = this.#users.lockedForMs(attempt) > 0;
     const isIn = await this.#users.check(attempt, password);

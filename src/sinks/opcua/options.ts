@@ -110,10 +110,10 @@ const DEPRECATED = new Set<string>(["Basic128Rsa15", "Basic256"]);
 export function warningsOf({ security_modes, security_policies, anonymous, users }: OpcuaSinkDetails): string[] {
   const old = security_policies.filter((policy) => DEPRECATED.has(policy));
   return [
-    ...(security_modes.includes("None") ? ["security_modes has None: whoever can reach the server can listen in and pose as it"] : []),
-    ...(anonymous ? ["anonymous is on: whoever can reach the server can read all values without a user"] : []),
+    ...(security_modes.includes("None") ? ["security_modes has None: everyone who can reach the server can listen in and pose as it"] : []),
+    ...(anonymous ? ["anonymous is on: everyone who can reach the server can read all values without a user"] : []),
     ...(old.length > 0 ? [`security_policies has ${old.join(" and ")}: deprecated, and broken in practice`] : []),
-    ...(!anonymous && users.length === 0 ? ["nobody can log in: there are no users, and anonymous is off"] : []),
+    ...(!anonymous && users.length === 0 ? ["log-in is impossible: there are no users, and anonymous is off"] : []),
   ];
 }
 

@@ -24,7 +24,7 @@ export interface CollectorStatus {
 
 const MAX_DETAIL = 1000;
 const CLOCK =
-  "How far the time stamps of the last readout can be relied on: synchronised, corrected, or unsynchronised where nobody says that the collector's clock is right";
+  "How far the time stamps of the last readout can be relied on: synchronised, corrected, or unsynchronised where nothing confirms that the collector's clock is right";
 
 type Put = (value: string | number | null) => void;
 

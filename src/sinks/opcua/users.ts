@@ -12,7 +12,7 @@ export interface User {
 }
 
 export interface Users {
-  /** Whether a client may log in. Never throws; the password is neither kept nor shown. */
+  /** True: a client may log in. Never throws; the password is neither kept nor shown. */
   check(attempt: Attempt, password: string): Promise<boolean>;
   /** For how many ms no password of this user from this address is looked at; 0: it is. */
   lockedForMs(attempt: Attempt): number;

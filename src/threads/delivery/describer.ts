@@ -28,7 +28,7 @@ export class Describer {
     this.#known = new Map();
   }
 
-  /** Where no layout has changed the worker has its message when this returns. */
+  /** If no layout has changed the worker has its message when this returns. */
   describe(): void {
     this.#isAsked = true;
     if (!this.#isWorking) void this.#work();

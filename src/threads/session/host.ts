@@ -217,7 +217,7 @@ export class SessionHost {
     try {
       return this.#post(message) ? undefined : new ReasonError("CONNECTION_CLOSED", "the session worker is being started again");
     } catch (error) {
-      return message.type === "read" ? ownFault(error) : internal(`what is asked cannot cross to the session worker: ${messageOf(error)}`);
+      return message.type === "read" ? ownFault(error) : internal(`the request cannot cross to the session worker: ${messageOf(error)}`);
     }
   }
 

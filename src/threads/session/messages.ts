@@ -8,7 +8,7 @@ import type { PackedReadings } from "./readings.ts";
 
 /** The session worker's input at its start. */
 export interface SessionWorkerData {
-  /** Where certificates are kept and whose they are; absent: no state folder keeps any. */
+  /** The place where certificates are kept and whose they are; absent: no state folder keeps any. */
   readonly pki?: PkiPlace;
 }
 

@@ -101,7 +101,7 @@ class SessionServer {
         void this.#page(message.call);
         return;
       case "release":
-        this.#release(message.call, new ReasonError("CONNECTION_CLOSED", "nobody wants more of it"), LEAVE_WITHIN_MS);
+        this.#release(message.call, new ReasonError("CONNECTION_CLOSED", "the reader wants no more of it"), LEAVE_WITHIN_MS);
         return;
       case "abort":
         this.#points.delete(message.call);

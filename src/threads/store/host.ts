@@ -140,7 +140,7 @@ export class StoreClient {
     return this.#append(layout, readout, encodeReadout(layout, readout));
   }
 
-  /** As append, by slices; the readings stay as they are until then. It has its number once it is encoded. */
+  /** append by slices; the readings stay as they are until then. It has its number once it is encoded. */
   async appendInSlices(layout: Layout, readout: Readout): Promise<boolean> {
     return this.#append(layout, readout, await inSlices(encodeSteps(layout, readout), createYielder()));
   }

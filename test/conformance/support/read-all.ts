@@ -41,7 +41,7 @@ export async function readAll(driver: AnyDriver, session: AnySession, points: re
   }
 }
 
-/** As `readAll`, of points that are prepared. */
+/** Works as `readAll` does, of points that are prepared. */
 export async function readPrepared(
   driver: AnyDriver,
   session: AnySession,

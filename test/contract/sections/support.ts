@@ -12,7 +12,7 @@ export type StatementTests = Readonly<Record<string, StatementTest>>;
 /** The answer's body, held to the schema strictly: no field more, none less. */
 export const as = <T extends z.ZodType>(schema: T, sent: Sent): z.output<T> => schema.parse(sent.body);
 
-/** Where a 422 says that the problems are. */
+/** The place where a 422 says that the problems are. */
 export const locs = (sent: Sent): string[] => {
   expect(sent.status).toBe(422);
   return as(validationErrorSchema, sent).detail.map(({ loc }) => loc.join("."));

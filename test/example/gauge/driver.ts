@@ -79,7 +79,7 @@ export default defineDriver<GaugeDetails, GaugeSettings, Name, GaugeRequest, Lim
       maxInFlight: 1,
       onFrame(frame) {
         const answer = answerOf(frame);
-        if (!answer) return "a line that is no answer";
+        if (!answer) return "a line that is not an answer";
         // The answer to a request that was given up may come late: it belongs to nobody.
         if (answer.id === asked?.id) asked.take(answer.words);
         return undefined;

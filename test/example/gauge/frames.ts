@@ -16,7 +16,8 @@ export const MAX_FRAME_BYTES = 6 + 20 * 25;
 export const requestFrame = (id: number, names: readonly string[]): Buffer => Buffer.from(`${id} GET ${names.join(" ")}\n`, "latin1");
 
 /** True for a request that only reads; else what the frame is, in words. */
-export const fence = (frame: Uint8Array): true | string => REQUEST.test(Buffer.from(frame).toString("latin1")) || "a line that is no GET";
+export const fence = (frame: Uint8Array): true | string =>
+  REQUEST.test(Buffer.from(frame).toString("latin1")) || "a line that is not a GET";
 
 /** Bytes of the line that begins at `start`; undefined: its end has not come; a text: this is no line. */
 export function frameLength(bytes: Buffer, start: number): number | undefined | string {

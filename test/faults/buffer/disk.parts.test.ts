@@ -19,7 +19,7 @@ afterEach(async () => {
   for (const step of undo.splice(0).reverse()) await step();
 });
 
-/** Whether this process may mount; where parts are required, the mount says why not. */
+/** True: this process may mount; where parts are required, the mount says why not. */
 function canMount(): boolean {
   if (process.env["COLLECTOR_REQUIRE_PARTS"]) return true;
   using folder = temporaryFolder();

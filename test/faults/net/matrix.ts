@@ -9,7 +9,7 @@ const GHOST = "10.99.1.66";
 
 export interface Row {
   readonly transport: "tcp" | "udp";
-  /** Whether the trouble is there before the first connect, or comes while values are read. */
+  /** True: the trouble is there before the first connect, or comes while values are read. */
   readonly when: "connect" | "session";
   /** For people. */
   readonly what: string;

@@ -27,7 +27,7 @@ import type { HostReady, HostStanding } from "./host.ts";
 
 /** As src/threads/delivery/host.ts has it, and what of a program is no data of its own. */
 const MEMORY_LIMIT_MIB = 512 + 64;
-/** Where the body of a MSG chunk begins (OPC 10000-6, 6.7.2). */
+/** The place where the body of a MSG chunk begins (OPC 10000-6, 6.7.2). */
 const BODY_AT = 24;
 /** As ./host.ts has it. */
 const EVERY_MS = 200;

@@ -129,7 +129,7 @@ const network: readonly Row[] = [
     what: "something else than OPC UA listens there",
     reason: "UNKNOWN",
     condition: "protocol_violation",
-    detail: /no OPC UA: it begins with/,
+    detail: /does not speak OPC UA: its answer begins with/,
     run: raw(Buffer.from("HTTP/1.1 400 Bad Request\r\n\r\n")),
   },
   {
@@ -276,7 +276,7 @@ const certificates: readonly Row[] = [
     what: "the collector's own certificate has expired for the server",
     reason: "OPC_UA_ERROR_RESPONSE",
     name: "BadCertificateTimeInvalid",
-    detail: /collector's certificate for expired or not valid yet/,
+    detail: /collector's certificate: expired or not yet valid/,
     run: answering("CreateSession", StatusCodes.BadCertificateTimeInvalid),
   },
   {

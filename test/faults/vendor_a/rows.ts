@@ -289,7 +289,7 @@ const tag: readonly Row[] = [
     /Recipes is \[3\], its last element ends in 2/,
   ),
   asked(
-    "more elements are asked for than there are",
+    "the array has fewer elements than requested",
     "Recipe1.Steps[2]{3}",
     "out_of_range",
     "points",
@@ -303,7 +303,7 @@ const tag: readonly Row[] = [
     "points",
     /DINT\[4\] on the controller: name one element/,
   ),
-  asked("External Access of the tag is None", "Hidden", "access_denied", "points", /External Access of the tag is None/),
+  asked("External Access of the tag: None", "Hidden", "access_denied", "points", /External Access of the tag: None/),
   refused(
     "the tag is gone since it was looked up",
     { general: 0x05, extended: [0] },

@@ -116,13 +116,13 @@ const network: readonly Row[] = [
     }),
   },
   breach("another protocol answers", /"HTTP\/1\.1 400 Bad" where a line of JSON begins/, () => "HTTP/1.1 400 Bad Request\r\n\r"),
-  breach("the gateway expects TLS, and security is none", /answers with TLS: set security/, () =>
+  breach("the gateway expects TLS, and security is `none`", /answers with TLS: set security/, () =>
     Buffer.from([0x15, 0x03, 0x03, 0x00, 0x02, 0x02, 0x46]),
   ),
   breach("the gateway chooses a version that was not offered", /it chose version 7, which was not offered/, (line) =>
     greeting(line)?.replace('"version":1', '"version":7'),
   ),
-  breach("the gateway answers with a line that is no JSON", /a line that is no JSON object in UTF-8/, (line) =>
+  breach("the gateway answers with a line that is not JSON", /a line that is not a JSON object in UTF-8/, (line) =>
     line.request === "hello" ? greeting(line) : "{",
   ),
   breach("the gateway's line does not end", /a line of more than 1048576 bytes/, (line) =>
@@ -130,7 +130,7 @@ const network: readonly Row[] = [
   ),
   {
     group: "network",
-    what: "the gateway says that a line of the collector is none",
+    what: "the gateway says that a line of the collector is not valid",
     reason: "VENDOR_GATEWAY_ERROR",
     detail: /refuses a line of the collector: bad_request/,
     run: scripted((line) => greeting(line) ?? '{"id":null,"error":{"code":"bad_request","message":"no JSON"}}'),
@@ -157,7 +157,7 @@ const security: readonly Row[] = [
     secret: KEY,
   }),
   keyed("the key is not on this machine", "secret_missing", /key of the gateway is not on this machine/, { local: psk }),
-  keyed("the key is none", "configuration_invalid", /32 to 128 hexadecimal digits/, { local: psk, secret: "secret" }),
+  keyed("the key is not valid", "configuration_invalid", /32 to 128 hexadecimal digits/, { local: psk, secret: "secret" }),
   {
     group: "security",
     what: "security is psk, and the gateway has none",
@@ -323,7 +323,7 @@ const variable: readonly Row[] = [
   quality("the sensor has failed, its value is at its lower limit", 0x11, "device_error", /0x0011 \(bad, sensor failure, limited low\)/),
   quality("the server has the last known value alone", 0x14, "stale", /last known value/),
   quality("the server waits for the first value", 0x20, "stale", /waiting for initial data/),
-  held("a number that is none", "not_a_number", /sends NaN/, (item) => {
+  held("a text where a number belongs", "not_a_number", /sends NaN/, (item) => {
     item.value = Number.NaN;
   }),
   held("a value that is not of its type", "type_mismatch", /sends "\\"much\\"" as float64/, (item) => {

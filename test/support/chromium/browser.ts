@@ -5,11 +5,11 @@ import path from "node:path";
 import { type Browser, chromium } from "playwright-core";
 import { type Look, Visit } from "./visit.ts";
 
-/** Where Debian's package `chromium` has it. */
+/** The place where Debian's package `chromium` has it. */
 const CHROMIUM = "/usr/bin/chromium";
 const START_WITHIN_MS = 60_000;
 
-/** Whether tests with a browser are left out on this machine; where each part is required they fail instead. */
+/** True: tests with a browser are left out on this machine; where each part is required they fail instead. */
 export const isChromiumMissing = !existsSync(CHROMIUM) && process.env["COLLECTOR_REQUIRE_PARTS"] !== "1";
 
 const FLAGS = [

@@ -39,7 +39,7 @@ export function overflowsOf({ page }: Visit): Promise<readonly string[]> {
   })()`);
 }
 
-/** Where the keyboard is. */
+/** The place where the keyboard is. */
 export interface FocusStop {
   readonly tag: string;
   /** What can be read on it. */

@@ -5,7 +5,7 @@ import { maxNameBytes, type Resolved } from "./frames.ts";
 /** How words become a value. */
 export type Coding = "BOOL" | "INT" | "WORD" | "DINT" | "REAL" | "STRING" | "BCD" | "S5TIME";
 
-/** Where a point is in one program. */
+/** The place where a point is in one program. */
 export interface Place {
   readonly program: number;
   readonly block: number;
@@ -91,7 +91,7 @@ export function typeOfSymbol({ code, words, count }: Pick<Resolved, "code" | "wo
   };
 }
 
-/** Where a point is, and its type, by what the device says of its symbol. Throws FaultError: the two do not fit. Pure. */
+/** The place where a point is, and its type, by what the device says of its symbol. Throws FaultError: the two do not fit. Pure. */
 export function locate(
   { symbol, index, coding: wanted }: RackAddress,
   type: DataType,
@@ -128,7 +128,7 @@ export function decode(data: Buffer, at: number, { coding, words, isAuto }: Plac
     const value = decodeOne(data, at + i * step, step, coding);
     if (value === BAD_BCD) {
       const word = data.readUInt16BE(at + i * step);
-      return { quality: "bad", fault: "not_a_number", detail: `0x${word.toString(16).padStart(4, "0")} is no ${coding} value` };
+      return { quality: "bad", fault: "not_a_number", detail: `0x${word.toString(16).padStart(4, "0")} is not a ${coding} value` };
     }
     if (typeof value === "number" && !Number.isFinite(value)) return { quality: "bad", fault: "not_a_number", detail: String(value) };
     values.push(value);

@@ -11,7 +11,7 @@ import * as frames from "./frames.ts";
 import { describe, plan, type RackItem, type RackLimits, type RackRead } from "./plan.ts";
 
 const settingsSchema = z.strictObject({
-  max_gap: z.int().min(0).max(100).default(4).describe("Words that nobody asked for and one item may bridge"),
+  max_gap: z.int().min(0).max(100).default(4).describe("Unused words that one item may bridge"),
   retransmissions: z.int().min(0).max(9).default(2).describe("So many times more a request is sent within its answer time-out"),
   local_port: z.int().min(0).max(65_535).default(0).describe("UDP port of this machine; 0: any"),
 });

@@ -28,7 +28,7 @@ export interface Greeting {
   readonly name: string;
 }
 
-/** Where a symbol is in one program. */
+/** The place where a symbol is in one program. */
 export interface Resolved extends ItemRange {
   readonly code: number;
   /** Elements; `words` is of one of them. */
@@ -56,7 +56,7 @@ export type ItemAnswer = { readonly data: Buffer } | { readonly refusal: number 
 /** True for a request that reads; else what the datagram is. Pure. */
 export function fence(frame: Uint8Array): true | string {
   const bytes = Buffer.from(frame.buffer, frame.byteOffset, frame.length);
-  if (bytes.length < HEADER_BYTES || bytes.readUInt16BE(0) !== MAGIC) return `${bytes.length} bytes that are no rack request`;
+  if (bytes.length < HEADER_BYTES || bytes.readUInt16BE(0) !== MAGIC) return `${bytes.length} bytes that are not a rack request`;
   const kind = bytes.readUInt8(2);
   if (!Object.values<number>(KINDS).includes(kind)) return `kind ${kind}`;
   return bytes.readUInt16BE(6) === bytes.length - HEADER_BYTES || "a length that is not the datagram's";

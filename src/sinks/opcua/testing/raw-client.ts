@@ -105,7 +105,7 @@ export function itemsBody(subscription: number, ids: readonly string[]): Buffer 
 }
 
 const TIMEOUT_MS = 20_000;
-/** Where the body of a MSG chunk begins. */
+/** The place where the body of a MSG chunk begins. */
 const BODY_AT = 24;
 
 export async function rawClient(port: number, host = "127.0.0.1"): Promise<RawClient> {
