@@ -81,7 +81,7 @@ const BEHIND = { ...COMMON, setupFiles: [path.join(import.meta.dirname, "test/su
 const QUICK = {
   ...BEHIND,
   name: "quick",
-  include: [BESIDE, "test/{architecture,tiers,words}/**/*.test.ts"],
+  include: [BESIDE, "test/{architecture,mutants,tiers,words}/**/*.test.ts"],
   exclude: [...configDefaults.exclude, SLOW],
   isolate: false,
 } satisfies ViteUserConfig["test"];
@@ -92,7 +92,7 @@ const WHOLE = {
   name: "whole",
   globalSetup: [path.join(import.meta.dirname, "test/support/run-folder.ts")],
   include: ["{src,drivers,gateway,simulators,package}/**/*.{slow,system,parts,nightly}.test.ts", "test/**/*.test.ts"],
-  exclude: [...configDefaults.exclude, "test/{architecture,tiers,words}/**", ...TIMED, ...SHARED],
+  exclude: [...configDefaults.exclude, "test/{architecture,mutants,tiers,words}/**", ...TIMED, ...SHARED],
 } satisfies ViteUserConfig["test"];
 
 const SHARING = { ...BEHIND, name: "shared", include: SHARED, isolate: false } satisfies ViteUserConfig["test"];

@@ -31,6 +31,11 @@ const stepsOf = (seed: number): readonly Step[] => [
     command: ["npx", "vitest", "run", "--mode", "nightly"],
   },
   {
+    name: "mutants",
+    about: "faults planted over every room, each found by a test",
+    command: ["npm", "run", "test:mutants"],
+  },
+  {
     name: "lane model",
     about: "350 plays of faults on a shared device",
     command: ["npx", "vitest", "run", "test/isolation/lane-model.test.ts"],

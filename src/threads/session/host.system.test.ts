@@ -228,7 +228,7 @@ describe("the session worker", () => {
     expect(await session.read(asking("a"), context())).toHaveLength(1);
     await open("storms");
     await expect.poll(() => session.alive(), MARGIN).toBe(false);
-    expect(lines.filter(({ message }) => message.startsWith("nobody caught an error"))).toHaveLength(11);
+    expect(lines.filter(({ message }) => message.startsWith("uncaught error"))).toHaveLength(11);
   });
 
   it("leaves nothing behind after 500 sessions", async () => {
