@@ -149,11 +149,14 @@ async function firstFailure(
   if (code === 0) return undefined;
   if (!statSync(output, { throwIfNoEntry: false }))
     throw new Error(`vitest ended with ${code} and without a report, mode ${mode}, ${file}\n${text.slice(-2000)}`);
-  for (const [foundBy, { tests, loadFailure }] of runsOf(readFileSync(output, "utf8"), tree)) {
+  // After the first failure vitest reports files that did not run as failed: a test that failed is looked for first.
+  const runs = [...runsOf(readFileSync(output, "utf8"), tree)];
+  for (const [foundBy, { tests }] of runs) {
     const failed = [...tests].find(([, ending]) => ending === "failed");
     if (failed) return { foundBy, test: failed[0] };
-    if (loadFailure !== undefined) return { foundBy, test: `does not load: ${loadFailure}` };
   }
+  const unloaded = runs.find(([, { loadFailure }]) => loadFailure !== undefined && loadFailure !== "no message");
+  if (unloaded) return { foundBy: unloaded[0], test: `does not load: ${unloaded[1].loadFailure}` };
   throw new Error(`vitest ended with ${code} and no test failed, mode ${mode}, ${file}\n${text.slice(-2000)}`);
 }
 
