@@ -115,7 +115,7 @@ describe("a plugin that", () => {
     ["late", { reason: { type: "TIMEOUT" }, message: "the plugin did not answer (read) within 300 ms, and was ended" }],
     [
       "dies",
-      { reason: { type: "UNKNOWN" }, message: expect.stringMatching(/ended by itself \(exit code 3\); it wrote: Traceback: it fell over/) },
+      { reason: { type: "UNKNOWN" }, message: expect.stringMatching(/ended without a request \(exit code 3\); it wrote: Traceback: it fell over/) },
     ],
     ["floods", { condition: "protocol_violation", message: expect.stringContaining("a line of more than 262144 bytes") }],
     ["lies", { condition: "protocol_violation", message: expect.stringContaining("its answer to read") }],
@@ -239,8 +239,8 @@ describe("a plugin that", () => {
 
   test.each([
     ["is of another contract", broken("other-contract"), /its first line: hello\.contract: expected 1/],
-    ["sends what nobody asked for", broken("chatters"), /a line that nobody asked for/],
-    ["does not exist", ["/no/such/plugin"], /ended by itself \(exit code 127\)/],
+    ["sends what nobody asked for", broken("chatters"), /a line without a request/],
+    ["does not exist", ["/no/such/plugin"], /ended without a request \(exit code 127\)/],
   ])("%s is not used", async (_what, command, message) => {
     await expect(connect(command)).rejects.toMatchObject({ message: expect.stringMatching(message) });
   });

@@ -139,7 +139,7 @@ describe("reading", () => {
     const { ready } = await prepare(session, values(60));
     expect(await readReady(session, ready)).toEqual(numbers(60));
     expect(session.limits).toMatchObject({ maxItems: 7 });
-    expect(session.warnings?.()).toEqual([expect.stringContaining("asked for 7")]);
+    expect(session.warnings?.()).toEqual([expect.stringContaining("the collector asks for 7")]);
     const before = plc.requests.getMultiVariables ?? 0;
     expect(await readReady(session, ready)).toEqual(numbers(60));
     expect(plc.requests.getMultiVariables).toBe(before + 9);
@@ -182,7 +182,7 @@ describe("reading", () => {
       expect.stringMatching(/^not_found: Arrays\.grid\[0\]: an element of grid is grid\[0,1\]/),
       expect.stringMatching(/^not_found: Motor_DB\.spare\.speed: spare is an array, name an element: spare\[1\]/),
       expect.stringMatching(/^not_found: Types\.int\.x: int has no members/),
-      expect.stringMatching(/^not_found: Types\.int\[0\]: int is no array/),
+      expect.stringMatching(/^not_found: Types\.int\[0\]: int is not an array/),
       expect.stringMatching(/^not_found: Types\.nope: .*no nope there/),
       expect.stringMatching(/^not_found: the PLC's program has neither a block nor a tag Nowhere/),
       expect.stringMatching(/^not_found: the block "Not loaded" is not in the PLC's working memory/),

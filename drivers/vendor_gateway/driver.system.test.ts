@@ -84,15 +84,15 @@ describe("answers", () => {
   });
 
   it.each([
-    ["no JSON", () => "{id:5}", /no JSON object in UTF-8/],
-    ["no UTF-8", () => Buffer.from([0x7b, 0xff, 0x7d, 0x0a]), /no JSON object in UTF-8/],
+    ["no JSON", () => "{id:5}", /not a JSON object in UTF-8/],
+    ["no UTF-8", () => Buffer.from([0x7b, 0xff, 0x7d, 0x0a]), /not a JSON object in UTF-8/],
     ["an answer to nothing", () => itemsAnswer(99, []), /an answer to 99, which was not asked/],
     ["an answer without a number", () => '{"answer":{}}', /an answer to nothing/],
     ["fewer items", (id: number) => itemsAnswer(id, []), /0 items where 1 were asked for answers a/],
     ["no items", (id: number) => JSON.stringify({ id, answer: 5 }), /no items where 1 were asked for/],
     ["an error without a code", (id: number) => JSON.stringify({ id, error: {} }), /an error without a code answers a/],
     ["neither answer nor error", (id: number) => JSON.stringify({ id }), /no items where/],
-    ["deep nesting", () => "{".padEnd(200_000, '"a":{'), /no JSON object/],
+    ["deep nesting", () => "{".padEnd(200_000, '"a":{'), /not a JSON object/],
   ])("%s breaks the protocol: the source fails, in words that say what came", async (_, answer, words) => {
     const gateway = await scripted((line) => (line.request === "read" ? answer(line.id) : greeting(line)));
     const session = later(await connectGateway(gateway.port));

@@ -455,9 +455,9 @@ test("pages that bring new records without end are bounded in number", async () 
   const pageOf = (from: number, count: number) =>
     Array.from({ length: count }, (_, i) => ({ uuid: `u${from + i}`, owner: undefined, why: "" }));
   expect([limits.exceededBy(pageOf(0, 10)), limits.exceededBy(pageOf(10, 10))]).toEqual([undefined, undefined]);
-  expect(limits.exceededBy(pageOf(20, 10))).toBe("it goes on after 3 pages");
+  expect(limits.exceededBy(pageOf(20, 10))).toBe("it continues after 3 pages");
   const records = createListLimits({ maxPages: 100, maxRecords: 25 });
-  expect([records.exceededBy(pageOf(0, 20)), records.exceededBy(pageOf(20, 20))]).toEqual([undefined, "it goes on after 40 records"]);
+  expect([records.exceededBy(pageOf(0, 20)), records.exceededBy(pageOf(20, 20))]).toEqual([undefined, "it continues after 40 records"]);
 });
 
 test("the extensions are asked for again after their pause, also when the wall clock was far ahead at the first time", async () => {

@@ -239,7 +239,7 @@ test.each([
   await well("source", "add", "there", "opcua", "endpoint_url=opc.tcp://h");
   const { code, out, err } = await runWith({ typed: "canary" }, ...words, "--json");
   expect({ code, out }).toEqual({ code: 2, out: "" });
-  expect(err).toContain(`${missing}, and nothing is asked with --json; `);
+  expect(err).toContain(`${missing}, and --json never prompts; `);
   expect(err).toContain(instead);
 });
 

@@ -114,7 +114,7 @@ test("a change that a stored password does not follow: the person is asked for i
     expect(refused.err).toMatch(/password: send the password too, or remove it: the stored one does not follow a change of host\n/);
     expect(refused.err).toContain(`there is no terminal to type the password of ${name} on; give it with --password-file FILE`);
     const json = await run("source", "set", name, "host=other", "--json");
-    expect([json.code, json.err]).toEqual([2, expect.stringContaining("nothing is asked with --json; give it with --password-file FILE")]);
+    expect([json.code, json.err]).toEqual([2, expect.stringContaining("--json never prompts; give it with --password-file FILE")]);
   }
   expect([await hosts(), await stored()]).toEqual([
     ["h", "h"],

@@ -69,8 +69,8 @@ test("a type that there is not is no wrong address", async () => {
     [["s7", "host=127.0.0.1", "DB1.DBD0:REAL64"], '"REAL64" is not a type of Siemens S7'],
     [["modbus_tcp", "host=127.0.0.1", "holding:0:FLAOT"], '"FLAOT" is not a type of Modbus TCP'],
     [["fins", "host=127.0.0.1", "local_address=0.0.0", "remote_address=0.10.0", "D100:RAEL"], '"RAEL" is not a type of'],
-    [["s7", "host=127.0.0.1", "DX1.DBD0:REAL"], "is no address"],
-    [["modbus_tcp", "host=127.0.0.1", "hold:0"], "is no address"],
+    [["s7", "host=127.0.0.1", "DX1.DBD0:REAL"], "is not an address"],
+    [["modbus_tcp", "host=127.0.0.1", "hold:0"], "is not an address"],
   ];
   for (const [words, says] of mistakes) {
     const { code, err } = await run("read", ...words);

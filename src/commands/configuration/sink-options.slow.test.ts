@@ -22,7 +22,7 @@ test("what cannot be meant is answered with what would be right, and nothing is 
   const refused: readonly (readonly [words: readonly string[], says: string])[] = [
     [[...MQTT, "--password-file", password], "a password needs a user: give username=NAME with it"],
     [[...MQTT, "username=a"], "there is no terminal to type the password of plant on; give it with --password-file FILE"],
-    [[...MQTT, "username=a", "--json"], "nothing is asked with --json; give it with --password-file FILE"],
+    [[...MQTT, "username=a", "--json"], "--json never prompts; give it with --password-file FILE"],
     [[...MQTT, "password=canary-typed"], "give it with --password-file FILE or --ask-password"],
     [[...MQTT, "tls.ca_file=none.pem"], "none.pem does not exist"],
     [[...MQTT, `tls.ca_file=${password}`], "holds no PEM of a certificate"],

@@ -14,7 +14,7 @@ test.each([
   [MODBUS, "holding:65535", "uint32", /^address: "holding:65535".*65536, the last one is 65535/],
   [MODBUS, "coil:0", "string(4)", /^address: .*coil/],
   [OPCUA, "ns=2;s=Press.Temperature", null, undefined],
-  [OPCUA, "holding:0", null, /^address: "holding:0" is no address: expected a node id/],
+  [OPCUA, "holding:0", null, /^address: "holding:0" is not an address: expected a node id/],
 ] as const)("%o: %s as %s", async (source, address, type, said) => {
   const { problemOf, note } = await addressCheck(source, { bindings: {}, sources: {} });
   expect(note).toBeUndefined();

@@ -94,7 +94,7 @@ describe("by default", () => {
 
   test("a server that nobody can log in to says so", async () => {
     const { warnings } = await serve({}, {});
-    expect(warnings.join()).toContain("nobody can log in");
+    expect(warnings.join()).toContain("log-in is impossible");
   });
 
   test("a user without a password here does not open", async () => {

@@ -94,7 +94,7 @@ const allWell = (readings: readonly (Reading | undefined)[]) =>
 const BAD = (words: string) => ({ quality: "bad", detail: expect.stringContaining(words) });
 const BROKEN: readonly object[] = [
   { value: 1.5, sourceTime: NOW },
-  BAD("40 is no built-in type"),
+  BAD("40 is not a built-in type"),
   BAD("levels inside each other"),
   BAD("1 bytes are left over"),
   BAD("[-2, -3]"),
@@ -120,7 +120,7 @@ it("reads what is good beside all that is wrong at once, and all of it when all 
   for (const { readout } of watched.readouts.slice(from)) expect(readout.readings).toMatchObject(BROKEN);
   expect(watched.states.slice(known)).not.toContain("ERROR");
   expect(server.connections).toBe(1);
-  expect(watched.report()?.warnings.filter((words) => words.includes("is no time"))).toHaveLength(1);
+  expect(watched.report()?.warnings.filter((words) => words.includes("is not a time"))).toHaveLength(1);
 
   // While it runs: the values alone.
   heal(NOW);

@@ -293,7 +293,7 @@ const tag: readonly Row[] = [
     "Recipe1.Steps[2]{3}",
     "out_of_range",
     "points",
-    /3 elements are asked for, there are 2/,
+    /3 elements were requested, there are 2/,
   ),
   asked("the tag has another type", "Shown=REAL", "type_mismatch", "points", /it is DINT on the controller, not float32/),
   asked(
