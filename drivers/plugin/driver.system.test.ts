@@ -115,7 +115,10 @@ describe("a plugin that", () => {
     ["late", { reason: { type: "TIMEOUT" }, message: "the plugin did not answer (read) within 300 ms, and was ended" }],
     [
       "dies",
-      { reason: { type: "UNKNOWN" }, message: expect.stringMatching(/ended without a request \(exit code 3\); it wrote: Traceback: it fell over/) },
+      {
+        reason: { type: "UNKNOWN" },
+        message: expect.stringMatching(/ended without a request \(exit code 3\); it wrote: Traceback: it fell over/),
+      },
     ],
     ["floods", { condition: "protocol_violation", message: expect.stringContaining("a line of more than 262144 bytes") }],
     ["lies", { condition: "protocol_violation", message: expect.stringContaining("its answer to read") }],
