@@ -3,7 +3,7 @@ export interface Mutation {
   readonly file: string;
   readonly find: string;
   readonly replace: string;
-  /** What the fault does, for the table. */
+  /** Effect of the fault, for the table. */
   readonly what: string;
 }
 
@@ -109,7 +109,7 @@ export const MUTATIONS: readonly Mutation[] = [
   ),
   mutation(
     "src/agent/narrowing.ts",
-    "halves that answered are asked again",
+    "halves that answered are read again",
     "this.#from += this.#partOf(window.length)",
     "this.#from += 1",
   ),
