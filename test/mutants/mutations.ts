@@ -107,12 +107,7 @@ export const MUTATIONS: readonly Mutation[] = [
     "const FRUITLESS_BEFORE_RENEWAL = 5;",
     "const FRUITLESS_BEFORE_RENEWAL = 5000;",
   ),
-  mutation(
-    "src/agent/narrowing.ts",
-    "halves that answered are read again",
-    "this.#from += this.#partOf(window.length)",
-    "this.#from += 1",
-  ),
+  mutation("src/agent/narrowing.ts", "halves that answered are read again", "this.#from += this.#partOf(window.length)", "this.#from += 1"),
   mutation("src/agent/settle-types.ts", "an array settles with one element", "Math.max(1, value.length)", "1"),
   mutation(
     "src/service/alarms.ts",
