@@ -136,7 +136,7 @@ export class LearnedGroups {
   #fresh: Fresh | undefined;
   #rotation = 0;
   /** How often in a row the device was busy with what holds the point. */
-  readonly #busy = new Map<Point, number>();
+  readonly #busy = new Map<Point, { readonly times: number; readonly readout: number }>();
 
   /** `width`: of the layout; absent: as wide as the points need. */
   constructor(points: readonly Point[], width = widthOf(points)) {
@@ -177,9 +177,11 @@ export class LearnedGroups {
   isAlwaysBusy({ points }: Request): boolean {
     let least = Number.POSITIVE_INFINITY;
     for (const point of points) {
-      const times = (this.#busy.get(point) ?? 0) + 1;
-      this.#busy.set(point, times);
-      least = Math.min(least, times);
+      const { times = 0, readout = 0 } = this.#busy.get(point) ?? {};
+      // Asked again in one readout, it counts once.
+      const now = readout === this.readouts ? times : times + 1;
+      this.#busy.set(point, { times: now, readout: this.readouts });
+      least = Math.min(least, now);
     }
     return least > ALWAYS_BUSY;
   }

@@ -1,5 +1,6 @@
 import type { AnyDriver, AnySession, DriverContext, Limits, Point, Request } from "../../drivers/driver.ts";
 import { type ReasonError, restMsOf } from "../model/reason.ts";
+import { sleep } from "../model/timer.ts";
 import type { Reading } from "../model/value.ts";
 import { Asking, type Outcome } from "./asking.ts";
 import { type DeviceShare, DeviceTime } from "./device-time.ts";
@@ -26,6 +27,8 @@ export interface PassOptions {
   readonly intervalMs?: number;
   /** For a person who reads once: see SearchContext. Default: false. */
   readonly isThorough?: boolean;
+  /** False: the signal aborted meanwhile. Default: a timer. */
+  readonly wait?: (ms: number, signal: AbortSignal) => Promise<boolean>;
 }
 
 export interface ReadResult {
@@ -50,6 +53,11 @@ export interface ReadResult {
 const PATIENT_EVERY = 5;
 /** This many planned requests in a row that are refused with a pause say that it is the device's, although others were answered before. */
 const RESTING_REQUESTS = 2;
+
+/** What is waited before a busy device is asked again in the same readout: a controller is busy for some cycles, and others wait meanwhile. */
+const BUSY_PAUSES_MS = [50, 100] as const;
+/** Of its interval, the part in which a readout asks a busy device again. */
+const BUSY_PART = 0.5;
 
 const notReached = (why: string): BadReading => ({ quality: "bad", fault: "no_answer", detail: `not reached: ${why}` });
 const NOT_REACHED = notReached("the readout's time was up before; the next readout continues here");
@@ -83,6 +91,14 @@ export class ReadPass implements PassView {
   #resting: Set<Request> | undefined;
   #sequential = false;
   #pending: Extra | undefined;
+  /** Planned requests whose answers the deadline cut off. */
+  readonly #cut: Planned[] = [];
+  /** Requests that the device was too busy for. */
+  #busy: Planned[] = [];
+  #hasAskedBusy = false;
+  readonly #busyUntilMs: number;
+  readonly #now: () => number;
+  readonly #wait: NonNullable<PassOptions["wait"]>;
   #canSettle = true;
   /** What was answered in this readout is not any more, and there is no other part: the next one tells whether anything is. */
   #isSilentNow = false;
@@ -95,6 +111,9 @@ export class ReadPass implements PassView {
     this.#learned = learned;
     this.#share = share;
     this.#isThorough = isThorough;
+    this.#now = now;
+    this.#wait = options.wait ?? sleep;
+    this.#busyUntilMs = now() + BUSY_PART * intervalMs;
     this.#asking = new Asking(driver, learned, share, now, (points, reading) => this.#searching.failedItem(points, reading));
     this.#connections = new ReadoutConnections(this.#asking, learned, share, isThorough);
     learned.readouts++;
@@ -147,7 +166,10 @@ export class ReadPass implements PassView {
       const extra = this.#takeExtra();
       if (!extra) {
         if (this.#at < this.#main.length) continue;
-        return "done";
+        if (this.#busy.length === 0 || this.#hasAskedBusy) return "done";
+        await this.#askBusy(session, ctx);
+        if (this.#hasEnded(ctx)) return this.#end(ctx);
+        continue;
       }
       await this.#askExtra(session, extra, ctx);
       if (this.#hasEnded(ctx)) return this.#end(ctx);
@@ -162,7 +184,7 @@ export class ReadPass implements PassView {
     learned.unanswered = isUnanswered ? learned.unanswered + 1 : 0;
     learned.hadGood = this.#asking.good > 0;
     if (isUnanswered || failure) this.#share.failed();
-    const left = this.#main.slice(this.#at).filter(({ request }) => !this.isRead(request));
+    const left = [...this.#cut, ...this.#main.slice(this.#at)].filter(({ request }) => !this.isRead(request));
     // What a device that refuses everything was not asked for did not lack time.
     const unreached = isUnanswered || failure || learned.shut ? 0 : left.reduce((sum, { request }) => sum + request.points.length, 0);
     learned.resumeAt = unreached > 0 && left[0] ? Math.max(0, learned.plan(this.#driver, this.#limits).indexOf(left[0])) : 0;
@@ -259,6 +281,29 @@ export class ReadPass implements PassView {
     }
   }
 
+  /**
+   * Asks once more, after pauses, for what the device was too busy for; where the first of it is in vain, the rest is too. What is busy for
+   * longer comes in the next readout.
+   */
+  async #askBusy(session: AnySession, ctx: DriverContext): Promise<void> {
+    this.#hasAskedBusy = true;
+    for (const pauseMs of BUSY_PAUSES_MS) {
+      const isInOrder = this.#asking.good > 0 || this.#learned.hadGood;
+      const hasTime = this.#now() + pauseMs <= this.#busyUntilMs && this.#share.mayProbe(true);
+      if (this.#busy.length === 0 || !isInOrder || !hasTime || !(await this.#wait(pauseMs, ctx.signal))) return;
+      const waiting = this.#busy;
+      this.#busy = [];
+      for (const [at, planned] of waiting.entries()) {
+        const outcome = await this.#askInFull(session, planned.request, ctx);
+        this.#settle(planned, outcome, ctx);
+        if (this.#hasEnded(ctx)) return;
+        if (outcome.type !== "busy") continue;
+        this.#busy.push(...waiting.slice(at + 1));
+        break;
+      }
+    }
+  }
+
   async #askMain(session: AnySession, limits: Limits, ctx: DriverContext): Promise<void> {
     const askInTurn = async (): Promise<void> => {
       while (!this.#hasEnded(ctx)) {
@@ -301,11 +346,11 @@ export class ReadPass implements PassView {
       this.#searching.partAnswered(request.part);
     } else if (outcome.type === "failed") {
       if (outcome.restMs !== undefined) this.#resting = (this.#resting ?? new Set()).add(request);
-      // That the readout's time is up says nothing of this request.
-      if (ctx.signal.aborted) this.give(request.points, outcome.reading);
+      // That the readout's time is up says nothing of this request: the next readout begins with it, so that it has its whole time.
+      if (ctx.signal.aborted) this.#cut.push(planned);
       else if (outcome.isLoss) this.#keepForLater(planned, outcome.reading);
       else this.#searching.failed(planned, outcome);
-    }
+    } else if (outcome.type === "busy") this.#busy.push(planned);
     // If the other program has everything at its place, the plan stays the same, and goes on after this request.
     else if (outcome.type === "program" && this.#asking.isUnprepared) this.#again.push(planned);
   }

@@ -16,7 +16,7 @@ import { Preparation } from "./preparation.ts";
 import { type Read, readOnce } from "./read.ts";
 import type { SourceSpec } from "./source-spec.ts";
 
-/** A readout may take as long as its interval, and at least this. */
+/** A readout may take as long as its interval, or a connect and one answer, and at least this. */
 const SHORTEST_READOUT_DEADLINE_MS = 10_000;
 /** A driver whose work has not ended so long after the signal is not waited for: its source goes on without it. */
 const GRACE_MS = 5000;
@@ -86,7 +86,8 @@ export class Readouts {
     this.#confirming = new Confirming(spec.intervalMs, spec.layout.variables, deps.clock, deps.log);
     this.#deps = deps;
     this.#access = new DeviceAccess(spec, deps, () => this.renew());
-    this.#deadlineMs = Math.max(spec.intervalMs, SHORTEST_READOUT_DEADLINE_MS);
+    const { connectMs, answerMs } = spec.timeouts;
+    this.#deadlineMs = Math.max(spec.intervalMs, SHORTEST_READOUT_DEADLINE_MS, connectMs + answerMs);
   }
 
   /** What passed last over the connections that it shares with others of their key; undefined: that is turned off. */

@@ -22,7 +22,9 @@ function devicesIn(bytes: Buffer): readonly string[] {
   );
 }
 
-describe.skipIf(!existsSync(FOLDER))("public captures", () => {
+const hasCaptures = existsSync(FOLDER);
+
+(hasCaptures ? describe : describe.skip)("public captures", () => {
   let captures: ReadonlyMap<string, Buffer>;
   beforeAll(() => {
     captures = new Map(FILES.map((file) => [file, readFileSync(path.join(FOLDER, file))]));
@@ -122,6 +124,4 @@ describe.skipIf(!existsSync(FOLDER))("public captures", () => {
   });
 });
 
-describe.skipIf(existsSync(FOLDER))("public captures", () => {
-  it.skip(`are not at ${FOLDER}: nothing of them was tested`);
-});
+if (!hasCaptures) it.skip(`public captures are not at ${FOLDER}: nothing of them was tested`);

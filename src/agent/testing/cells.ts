@@ -113,7 +113,11 @@ export class Cells {
     const deps = { driver: this.driver, connect: async () => this.#connect() };
     const kept = this.#session?.alive() ? this.#session : undefined;
     const inTime = isThorough ? {} : { searchUntilMs: beganMs + searchMs };
-    const options = { now: () => this.nowMs, ...inTime, share: this.#share, intervalMs, isThorough };
+    const wait = async (ms: number) => {
+      this.#pass(ms);
+      return !deadline.signal.aborted;
+    };
+    const options = { now: () => this.nowMs, wait, ...inTime, share: this.#share, intervalMs, isThorough };
     const read = await readOnce(deps, this.learned, kept, ctx, options);
     this.#session = read.session;
     return read;
@@ -165,6 +169,8 @@ export class Cells {
         }
         const tookMs = Math.max(this.#options.answerMs, ...request.points.map((point) => this.slow.get(cellOf(point)) ?? 0));
         this.#pass(Math.min(tookMs, ctx.timeouts.answerMs));
+        // A driver waits no longer than the readout has time.
+        if (ctx.signal.aborted) return lose(ctx.signal.reason as ReasonError);
         if (tookMs > ctx.timeouts.answerMs) return lose(new ReasonError("TIMEOUT", `no answer within ${ctx.timeouts.answerMs} ms`));
         if (fault === "fin") return lose(new ReasonError("CONNECTION_CLOSED", "the device closed the connection"));
         if (fault === "rst") return lose(new ReasonError("CONNECTION_RESET", "reset"));
