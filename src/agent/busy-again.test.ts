@@ -16,7 +16,7 @@ function busyFor(asks: number, intervalMs: number): Cells {
 }
 
 describe("a device that is busy for a moment", () => {
-  it.each([1, 2])("costs no value: it is asked again within the readout, busy %i times", async (asks) => {
+  it.each([1, 2])("costs no value: the readout asks again, busy %i times", async (asks) => {
     const cells = busyFor(asks, 1000);
     const { readings } = await cells.tick();
     expect(readings.filter(isGood)).toHaveLength(20);
@@ -30,7 +30,7 @@ describe("a device that is busy for a moment", () => {
     expect((await cells.tick()).readings.filter(isGood)).toHaveLength(20);
   });
 
-  it("is asked again in the first half of a short interval only", async () => {
+  it("gets no second request behind the first half of a short interval", async () => {
     const cells = busyFor(1, 100);
     expect((await cells.tick()).readings.filter(isGood)).toHaveLength(10);
     expect(cells.asked).toHaveLength(2);

@@ -54,9 +54,9 @@ const PATIENT_EVERY = 5;
 /** This many planned requests in a row that are refused with a pause say that it is the device's, although others were answered before. */
 const RESTING_REQUESTS = 2;
 
-/** What is waited before a busy device is asked again in the same readout: a controller is busy for some cycles, and others wait meanwhile. */
+/** Pauses before a busy device is asked again in the same readout: a controller is busy for some cycles, and others wait meanwhile. */
 const BUSY_PAUSES_MS = [50, 100] as const;
-/** Of its interval, the part in which a readout asks a busy device again. */
+/** Part of its interval in which a readout asks a busy device again. */
 const BUSY_PART = 0.5;
 
 const notReached = (why: string): BadReading => ({ quality: "bad", fault: "no_answer", detail: `not reached: ${why}` });
