@@ -72,7 +72,7 @@ function passwordToken(
   const factory = getCryptoFactory(asPolicy(policyUri));
   if (!factory || serverCertificate.length === 0)
     throw certificateRefused(
-      "the password cannot be encrypted: the server has sent no certificate (it is not sent in the clear unless token_security_policy is `None`)",
+      'the password cannot be encrypted: the server has sent no certificate (it is not sent in the clear unless token_security_policy is "None")',
     );
   // Length of the rest, the password, the server's last nonce (OPC 10000-4, 7.40.2.2).
   const length = Buffer.alloc(4);

@@ -27,7 +27,7 @@ it("names another host, no security, a password in the clear and withdrawn polic
   const settings = (change: Partial<OpcuaDetails["security_settings"]>) =>
     warningsOf({ ...secure, security_settings: { ...secure.security_settings, ...change } });
   expect(settings({ security_mode: "None", endpoint_security_policy: "None" })).toEqual([
-    expect.stringContaining("security_mode is `None`"),
+    expect.stringContaining('security_mode is "None"'),
   ]);
   expect(settings({ security_mode: "Sign", token_security_policy: "None" })).toEqual([expect.stringContaining("in the clear")]);
   expect(settings({ token_security_policy: "None" })).toEqual([]);

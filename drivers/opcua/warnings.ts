@@ -14,9 +14,9 @@ export function warningsOf({ endpoint_url, host, port, security_settings, user_i
     ...(said.toLowerCase() === `${host}:${port}`.toLowerCase()
       ? []
       : [`the collector connects to ${host}:${port} and tells the server ${endpoint_url}`]),
-    ...(security_mode === "None" ? ["security_mode is `None`: anyone on the network can read along and change what is read"] : []),
+    ...(security_mode === "None" ? ['security_mode is "None": anyone on the network can read along and change what is read'] : []),
     ...(user_identity.type === "UserNamePassword" && token_security_policy === "None" && security_mode !== "SignAndEncrypt"
-      ? ["token_security_policy is `None`: the password goes over the network in the clear"]
+      ? ['token_security_policy is "None": the password goes over the network in the clear']
       : []),
     ...DEPRECATED.filter((policy) => inUse.includes(policy)).map(
       (policy) => `the security policy ${policy} is withdrawn and weak: Basic256Sha256 or a newer one is better`,

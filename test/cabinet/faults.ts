@@ -37,7 +37,7 @@ export const faultsOf = (password: string): readonly CabinetFault[] => [
     says: /10\.99\.9\.7 does not answer on the network\..*Check power, cable and link light of the device/s,
     command: /^collector probe unplugged$/,
     exit: 3,
-    shows: /neighbour +FAILED +nobody on away answers for 10\.99\.9\.7/,
+    shows: /neighbour +FAILED +no device on away answers for 10\.99\.9\.7/,
   },
   {
     fault: "dead name",

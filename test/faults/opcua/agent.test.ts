@@ -50,7 +50,7 @@ it("reopens within the readout a session that the server has ended: nobody sees 
   expect(report()?.faults).toEqual([
     { variable: "Missing", fault: "not_found", detail: expect.stringContaining("BadNodeIdUnknown (0x80340000)") },
   ]);
-  expect(report()?.warnings).toEqual([expect.stringContaining("security_mode is `None`")]);
+  expect(report()?.warnings).toEqual([expect.stringContaining('security_mode is "None"')]);
 });
 
 it("reads again by itself when the server has restarted, and says meanwhile why it does not", { timeout: 60_000 }, async () => {
