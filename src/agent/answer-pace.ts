@@ -33,3 +33,8 @@ export class AnswerPace {
     return Math.min(fullMs, Math.max(LEAST_TIMEOUT_MS, Math.round(MARGIN * slowestMs)));
   }
 }
+
+/** A request that failed within this met no silence. */
+const QUICK_MS = 100;
+/** True: to ask again what has failed costs others of the device a new connection at most, and no time-out. Pure. */
+export const tookNoTime = (costMs: number): boolean => costMs <= QUICK_MS;

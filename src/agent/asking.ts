@@ -168,7 +168,8 @@ export class Asking {
       const known = ctx.signal.aborted ? toFailure(error) : toReadFailure(error);
       const tookMs = this.#now() - began;
       const isSilent = known instanceof FaultError ? known.scope === "silent" && !(known instanceof PartialRefusal) : !ctx.signal.aborted;
-      if (isSilent) this.#share.probed(tookMs, time);
+      if (isSilent) this.#share.probed(tookMs, time, request.part);
+      else if (ctx.signal.aborted) this.#share.cut(tookMs, request.part);
       return known instanceof FaultError ? this.#refused(request, known, tookMs) : this.#ended(request, known, tookMs);
     }
   }

@@ -19,7 +19,11 @@ function connection(open: Set<AnySession>): AnySession {
 const forever = new AbortController().signal;
 const INTERVAL_MS = 1000;
 const ask = (pool: ConnectionPool, key: string, maxConnections: number, signal = forever, isProbe = false, hasHealthyOthers = () => true) =>
-  pool.acquire("d", { key, maxConnections, isProbe, hasHealthyOthers, yields: () => false }, signal);
+  pool.acquire(
+    "d",
+    { key, maxConnections, isProbe, hasHealthyOthers, yields: () => false, isBehind: false, settles: false, answeredMs: () => 0 },
+    signal,
+  );
 async function turn(...args: Parameters<typeof ask>): Promise<Turn> {
   const got = await ask(...args);
   if (!got || got instanceof ReasonError) throw new Error(`no turn: ${got?.message ?? "aborted"}`);
@@ -130,11 +134,13 @@ describe("connection pool", () => {
     now += 500;
     healthy.share.probed(500, "share");
     probe.release(undefined);
-    (await first).release(undefined);
+    const well = await first;
+    healthy.share.answered(5);
+    well.release(undefined);
     (await second).release(undefined);
     expect(served).toEqual(["probe 1", "first", "second"]);
     // A probe of half an interval delays readouts and costs none: it may take a quarter of the time.
-    now += 1499;
+    now += 1514;
     (await wait("third", false)).release(undefined);
     expect(served.at(-1)).toBe("third");
     now += 1;

@@ -8,6 +8,8 @@ import { type DeviceShare, DeviceTime } from "./device-time.ts";
 export interface Turn {
   /** An open connection from an earlier readout, if there is one. */
   readonly session: AnySession | undefined;
+  /** True: another source waits for a connection that this one holds up. */
+  isWanted(): boolean;
   /**
    * Gives the turn back. The session is kept open for the next one, or undefined where it was closed or never opened.
    * `refused`: it could not be opened; those who wait to open the same one learn it at once instead of trying one after the other.
@@ -23,12 +25,18 @@ export interface TurnRequest {
   /** Sources with one key share open connections. */
   readonly key: string;
   readonly maxConnections: number;
+  /** It had a turn in this readout and has passed it on: it comes behind all that are due. */
+  readonly isBehind: boolean;
+  /** Nothing was answered in this readout: it waits until a gateway is not busy any more with what was given up. */
+  readonly settles: boolean;
   /** Its last readout had no answer: it waits until the device's time allows a probe (see DeviceTime). */
   readonly isProbe: boolean;
   /** True: other sources of the device are answered: a probe then takes no more than its share. */
   hasHealthyOthers(): boolean;
   /** True: a probe lets another source go first: see Place. */
   yields(): boolean;
+  /** When the source was answered last, monotonic ms. */
+  answeredMs(): number;
 }
 
 /** One source's place among those that use a device. */
@@ -37,6 +45,9 @@ export interface Membership {
   /** True: other sources of the device are answered. */
   hasHealthyOthers(): boolean;
   yields(): boolean;
+  answeredMs(): number;
+  /** When the device's budget allows the next probe, monotonic ms. */
+  freeAtMs(): number;
   /** Counts it out and, where it was the last with its key, closes the idle connection. Idempotent. */
   leave(): Promise<void>;
 }
@@ -50,10 +61,14 @@ interface Slot {
 }
 
 interface Waiter extends TurnRequest {
+  /** When it was asked for, monotonic ms. */
+  readonly sinceMs: number;
   grant(slot: Slot): void;
   refuse(error: ReasonError): void;
 }
 
+/** A source that has waited for so long comes as early as those that are known to be well. */
+const AGED_MS = 10_000;
 /** A probe that has let another source go first is looked at again after this, at the latest. */
 const YIELD_MS = 1000;
 
@@ -108,7 +123,7 @@ class DevicePool {
         this.#forget(waiter);
         done(result);
       };
-      const waiter: Waiter = { ...request, grant: (slot) => settle(this.#turnOf(slot)), refuse: settle };
+      const waiter: Waiter = { ...request, sinceMs: this.#now(), grant: (slot) => settle(this.#turnOf(slot)), refuse: settle };
       signal.addEventListener("abort", onAbort, { once: true });
       this.#waiting.push(waiter);
       this.#serve();
@@ -143,14 +158,32 @@ class DevicePool {
 
   /**
    * In order of asking while nobody is known to be answered. Otherwise a probe goes first when its time has come, because there may
-   * always be somebody else who waits; until then the others go.
+   * always be somebody else who waits; until then the others go. After a request without an answer, whoever is due comes before a probe,
+   * and first those that were answered since the trouble began: what is silent is not asked twice in a row while something that is well waits.
    */
   #first(nowMs: number): Waiter | undefined {
+    console.log(
+      "FIRST",
+      (nowMs / 1000) % 100,
+      (this.time.freeAtMs / 1000) % 100,
+      this.#waiting.map((w) => [w.isProbe, w.isBehind, w.hasHealthyOthers(), w.yields()]).join("/"),
+      this.#slots.map((s) => [s.isBusy, s.isProbe]).join("/"),
+      this.time.isAfterSilence,
+    );
     const probe = this.#waiting.find(({ isProbe }) => isProbe);
-    if (!probe?.hasHealthyOthers()) return this.#waiting[0];
-    const isUnderWay = this.#slots.some(({ isBusy, isProbe }) => isBusy && isProbe);
-    const isAllowed = nowMs >= this.time.freeAtMs && !isUnderWay && !probe.yields();
-    return isAllowed ? probe : this.#waiting.find(({ isProbe }) => !isProbe);
+    const { isAfterSilence } = this.time;
+    if (probe?.hasHealthyOthers()) {
+      const isUnderWay = this.#slots.some(({ isBusy, isProbe }) => isBusy && isProbe);
+      const isAllowed = nowMs >= this.time.freeAtMs && !isUnderWay && !probe.yields();
+      if (isAllowed && !(isAfterSilence && this.#waiting.some(isDue))) return probe;
+    } else if (probe && !this.#waiting.some(({ isBehind }) => isBehind)) return this.#waiting[0];
+    const { troubleSinceMs } = this.time;
+    const isProven = ({ answeredMs, sinceMs }: Waiter) => answeredMs() >= troubleSinceMs || nowMs - sinceMs >= AGED_MS;
+    const due = this.#waiting.filter(isDue);
+    const latest = (a: Waiter, b: Waiter) => (b.answeredMs() > a.answeredMs() ? b : a);
+    if (due.length > 0) return isAfterSilence ? due.reduce(latest) : (due.find(isProven) ?? due[0]);
+    const behind = this.#waiting.find(({ isBehind, isProbe }) => isBehind && !isProbe);
+    return behind && (!behind.settles || nowMs >= this.time.settledAtMs) ? behind : undefined;
   }
 
   #take({ key, maxConnections }: TurnRequest): Slot | undefined {
@@ -176,6 +209,7 @@ class DevicePool {
     let isGivenBack = false;
     return {
       session: slot.session,
+      isWanted: () => this.#waiting.some(isDue),
       release: (kept, refused) => {
         if (isGivenBack) return;
         isGivenBack = true;
@@ -203,7 +237,9 @@ class DevicePool {
   /** Nobody may give a turn back before the next probe is due. */
   #wakeLater(nowMs: number): void {
     this.#sleepOn();
-    const untilFreeMs = this.time.freeAtMs - nowMs;
+    const { freeAtMs, settledAtMs } = this.time;
+    const isBehind = this.#waiting.some((waiter) => waiter.isBehind && !waiter.isProbe);
+    const untilFreeMs = isBehind ? Math.min(Math.max(freeAtMs, nowMs), settledAtMs) - nowMs : freeAtMs - nowMs;
     const hasYielded = untilFreeMs <= 0 && this.#waiting.some(({ isProbe }) => isProbe);
     const waitMs = hasYielded ? YIELD_MS : untilFreeMs;
     const isWaitedFor = this.#waiting.length > 0 && waitMs > 0;
@@ -221,6 +257,8 @@ class DevicePool {
   }
 }
 
+const isDue = ({ isProbe, isBehind }: Waiter): boolean => !isProbe && !isBehind;
+
 /** The connections of all devices, by device. */
 export class ConnectionPool {
   readonly #now: () => number;
@@ -234,12 +272,14 @@ export class ConnectionPool {
   /** Makes a source, read each `intervalMs`, one of those that use a device. `onOtherBack`: see DeviceTime.join. */
   join(device: string, key: string, intervalMs: number, onOtherBack?: () => void): Membership {
     const pool = this.#poolOf(device);
-    const { leave, hasHealthyOthers, yields, ...share } = pool.time.join(intervalMs, onOtherBack);
+    const { leave, yields, answeredMs, ...share } = pool.time.join(intervalMs, onOtherBack);
     pool.keys.set(share, key);
     return {
       share,
-      hasHealthyOthers,
+      hasHealthyOthers: share.hasHealthyOthers,
       yields,
+      answeredMs,
+      freeAtMs: () => pool.time.freeAtMs,
       leave() {
         leave();
         return pool.leave(share, key);

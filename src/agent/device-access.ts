@@ -157,11 +157,20 @@ export class DeviceAccess {
     return this.#resolver?.deviceKey(endpoint) ?? deviceKey(endpoint.host);
   }
 
-  #acquireHere(isProbe: boolean, stop: AbortSignal): Granted | Promise<Granted> {
+  /** Another turn in the same readout, behind all that are due. `isProbe`: as of a source that had no answer. */
+  acquireAgain(isAnswered: boolean, isProbe: boolean, signal: AbortSignal): Granted | Promise<Granted> {
+    return this.#acquireHere(isProbe, signal, true, !isAnswered);
+  }
+
+  #acquireHere(isProbe: boolean, stop: AbortSignal, isBehind = false, settles = false): Granted | Promise<Granted> {
     const { device, membership } = this.#joined;
-    const { hasHealthyOthers, yields } = membership;
+    const { hasHealthyOthers, yields, answeredMs, share } = membership;
     const { maxConnections } = this.#spec;
-    return this.#deps.pool.acquire(device, { key: this.#key, maxConnections, isProbe, hasHealthyOthers, yields }, stop);
+    // A source in the shadow of another that is silent is as good as before.
+    const isClear = !share.isShadowed();
+    const place = { hasHealthyOthers, yields, answeredMs, isProbe: isProbe && isClear, isBehind: isBehind && isClear, settles };
+    const request = { key: this.#key, maxConnections, ...place };
+    return this.#deps.pool.acquire(device, request, stop);
   }
 
   async #lookUp(resolver: Resolver, stop: AbortSignal): Promise<void> {

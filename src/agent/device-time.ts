@@ -1,4 +1,4 @@
-import { AnswerPace } from "./answer-pace.ts";
+import { AnswerPace, LEAST_TIMEOUT_MS, tookNoTime } from "./answer-pace.ts";
 
 /** `share`: its share of the device's time. `idle`: what this source has left until its next readout, which costs nobody. */
 export type ProbeTime = "share" | "idle";
@@ -23,7 +23,11 @@ export interface DeviceShare {
   /** The time for a request that is asked once, to find what fails among what is answered; undefined: there is none now. */
   searchTime(): SearchTime | undefined;
   /** One had no answer for so many ms. */
-  probed(costMs: number, time: TakenTime): void;
+  probed(costMs: number, time: TakenTime, part?: string): void;
+  /** The end of a readout cut one off after so many ms: a gateway may be busy with it. */
+  cut(tookMs: number, part?: string): void;
+  /** For so long a gateway was busy with what had no answer last, as far as is known. */
+  holdMs(): number;
   /** A request was answered with values, after so many ms. */
   answered(ms: number): void;
   /**
@@ -31,6 +35,24 @@ export interface DeviceShare {
    * given up, because a gateway may still be busy with that.
    */
   timeoutMs(fullMs: number): number;
+  /**
+   * How long a request that is expected to be answered is waited for, where others of the device are answered: by the pace of this source,
+   * and longer where a gateway may be busy with what was given up before.
+   */
+  ownTimeoutMs(fullMs: number): number;
+  /**
+   * True: its last request without an answer came after one of another source or part that had none either. A gateway may have been busy with that, so
+   * that it says nothing of this source.
+   */
+  isShadowed(): boolean;
+  /** True: its last request without an answer failed at once: trying again costs no time-out. */
+  wasQuick(): boolean;
+  /** True: others of the device are answered. */
+  hasHealthyOthers(): boolean;
+  /** True: a source that was answered in its last readout may be looked at once more now; that takes of what searches may take at once. */
+  mayLookAgain(): boolean;
+  /** True: a request may be waited for as long as any, though others are answered: seldom. */
+  mayWaitInFull(): boolean;
   /** True: a gateway may still be busy with what was given up, so that the next of these would be waited for longer. */
   mayBeBusy(fullMs: number): boolean;
   /** What a request without an answer takes of the device's time, as far as is known. */
@@ -46,8 +68,8 @@ export interface DeviceShare {
 
 /** A source's place among those that use a device. */
 export interface Place {
-  /** True: others are answered. */
-  hasHealthyOthers(): boolean;
+  /** When the source was answered last, monotonic ms. */
+  answeredMs(): number;
   /**
    * Of a source that had no answer: whether another one, which is answered, wants the next probe, to find what fails in it. Both kinds
    * take turns: what has no answer at all would use each probe there is.
@@ -59,7 +81,12 @@ export interface Place {
 interface User {
   readonly intervalMs: number;
   readonly onOtherBack: () => void;
+  readonly pace: AnswerPace;
   answeredMs: number;
+  /** When a request of it was waited for last as long as any. */
+  inFullMs: number;
+  isShadowed: boolean;
+  wasQuick: boolean;
   /** Its last readout had no answer. */
   hasFailed: boolean;
   /** It looks for what fails in it. */
@@ -85,8 +112,20 @@ const LONGEST_PAUSE_MS = 50_000;
 const SHORTEST_BACK_MS = 10_000;
 /** This many times longer is waited after a request was given up. */
 const PATIENCE = 3;
+/** A source that was answered before is waited for as long as any request this often at most where others are: it costs them readouts. */
+const IN_FULL_EVERY_MS = 60_000;
+/** Trouble is over so long after the last request without an answer. */
+const TROUBLE_MS = 10_000;
+/** Requests in a row without an answer, after which the next one is waited for longer: a gateway may be busy with the first. */
+const BUSY_AFTER = 2;
 /** What probing may take where each probe holds up a readout until its next tick, or nearly so: one part in so many. */
 const SMALL_SHARE = 20;
+/**
+ * A probe of this part of an interval delays readouts, which come right after it, and costs none: the least time-out and a late answer at 1 s.
+ * The second is of a device that is busy with answers.
+ */
+const SHORT_PROBE = 0.6;
+const HALF = 0.5;
 /** The same where a probe is short beside the intervals: it delays readouts and costs none. */
 const LARGE_SHARE = 4;
 /**
@@ -119,6 +158,15 @@ export class DeviceTime {
   /** The device may still be busy with a request that was given up: it answers the next one later. */
   #isAfterProbe = false;
   #isNextPatient = false;
+  /** Requests in a row that had no answer, whose the first of them was, and when its source sent its last. */
+  #inVain = 0;
+  #inVainSinceMs = 0;
+  #inVainUser: User | undefined;
+  #inVainPart: string | undefined;
+  #hasShadowed = false;
+  #troubleSinceMs = Number.NEGATIVE_INFINITY;
+  /** From sending what had no answer last until something else had one. */
+  #holdMs = 0;
   #givenUpMs = Number.NEGATIVE_INFINITY;
   #lastBackMs = Number.NEGATIVE_INFINITY;
   /** The last one without an answer was of a source that is answered otherwise. */
@@ -142,6 +190,23 @@ export class DeviceTime {
     return this.#freeAtMs;
   }
 
+  /** True: the last request had no answer. */
+  get isAfterSilence(): boolean {
+    return this.#isAfterProbe;
+  }
+
+  /** When the first of the requests without an answer was sent, among which there was no long time without one; before all time where it is over. */
+  get troubleSinceMs(): number {
+    return this.#now() - this.#givenUpMs < TROUBLE_MS ? this.#troubleSinceMs : Number.NEGATIVE_INFINITY;
+  }
+
+  /** From then on a gateway is not busy any more with what was given up; monotonic ms. */
+  get settledAtMs(): number {
+    return this.#isNextPatient
+      ? this.#givenUpMs + (PATIENCE - 1) * this.#pace.timeoutMs(Number.POSITIVE_INFINITY)
+      : Number.NEGATIVE_INFINITY;
+  }
+
   /**
    * A source that is read each `intervalMs`; `leave` takes it out again. `onOtherBack`: something else of the device, which had no answer,
    * has one again. What was without power or behind a cable comes back together, so that this is the time to try.
@@ -151,7 +216,11 @@ export class DeviceTime {
     const user: User = {
       intervalMs,
       onOtherBack,
+      pace: new AnswerPace(),
       answeredMs: never,
+      inFullMs: never,
+      isShadowed: false,
+      wasQuick: false,
       hasFailed: false,
       isSearching: false,
       probedMs: never,
@@ -161,25 +230,38 @@ export class DeviceTime {
     return {
       mayProbe: (isOwnTime) => this.#mayProbe(user, isOwnTime),
       searchTime: () => this.#searchTime(user),
-      probed: (costMs, time) => this.#probed(user, costMs, time),
+      cut: (tookMs, part) => this.#gaveUp(user, tookMs, part),
+      holdMs: () => this.#holdMs,
+      probed: (costMs, time, part) => this.#probed(user, costMs, time, part),
       answered: (ms) => {
         user.answeredMs = this.#now();
-        this.#answered(ms);
+        user.isShadowed = false;
+        this.#answered(user, ms);
         if (user.hasFailed) this.#isBack(user);
         user.hasFailed = false;
       },
       timeoutMs: (fullMs) => this.#timeoutMs(fullMs),
+      ownTimeoutMs: (fullMs) => this.#ownTimeoutMs(user, fullMs),
+      isShadowed: () => user.isShadowed,
+      wasQuick: () => user.wasQuick,
+      mayLookAgain: () => this.#mayLookAgain(),
+      mayWaitInFull: () => {
+        const may = this.#now() - Math.max(user.answeredMs, user.inFullMs) >= IN_FULL_EVERY_MS;
+        if (may) user.inFullMs = this.#now();
+        return may;
+      },
       mayBeBusy: (fullMs) => this.#pace.timeoutMs(fullMs) < fullMs && this.#mayBeBusy(),
       expectedCostMs: (fullMs) => Math.max(this.#usualCostMs, this.#pace.timeoutMs(fullMs)),
       isPaceKnown: () => this.#pace.isKnown,
       failed: () => {
-        user.hasFailed = true;
+        user.hasFailed = !user.isShadowed;
       },
       searches: (isUnderWay) => {
         user.isSearching = isUnderWay;
       },
       isBack: () => this.#isBack(user),
       hasHealthyOthers: () => this.#healthyIntervalMs(user) !== undefined,
+      answeredMs: () => user.answeredMs,
       yields: () => !this.#wasSearch && this.#isWanted(user, () => true),
       leave: () => void this.#users.delete(user),
     };
@@ -201,6 +283,13 @@ export class DeviceTime {
     if (this.#usedOfReserveMs() < SEARCH_AT_ONCE_MS) return "reserve";
     const costMs = Math.max(this.#usualCostMs, this.#pace.timeoutMs(Number.POSITIVE_INFINITY));
     return costMs <= (SPARE_ASK - this.#load()) * intervalMs && this.#now() >= this.#spareAtMs ? "spare" : undefined;
+  }
+
+  #mayLookAgain(): boolean {
+    const costMs = Math.max(this.#holdMs, LEAST_TIMEOUT_MS);
+    const may = this.#usedOfReserveMs() + costMs <= SEARCH_AT_ONCE_MS;
+    if (may) this.#takeOfReserve(costMs);
+    return may;
   }
 
   /** The part of the device's time that is left beside answers, with a margin. */
@@ -251,23 +340,47 @@ export class DeviceTime {
 
   /** Once patience would have run out, the gateway has given up too. */
   #mayBeBusy(): boolean {
-    return this.#isNextPatient && this.#now() - this.#givenUpMs < (PATIENCE - 1) * this.#pace.timeoutMs(Number.POSITIVE_INFINITY);
+    return this.#now() < this.settledAtMs;
   }
 
-  #probed(user: User, tookMs: number, time: TakenTime): void {
+  #ownTimeoutMs({ pace }: User, fullMs: number): number {
+    const ownMs = pace.timeoutMs(fullMs);
+    if (this.#inVain === 0) return ownMs;
+    // The gateway's work on the first in a row that was in vain may not have ended.
+    const busyMs = Math.max(0, this.#inVainSinceMs + this.#holdMs - this.#now());
+    const patientMs = this.#inVain >= BUSY_AFTER ? PATIENCE * ownMs : ownMs;
+    return Math.min(fullMs, Math.max(patientMs, ownMs + busyMs));
+  }
+
+  #probed(user: User, tookMs: number, time: TakenTime, part: string | undefined): void {
     const costMs = time === "surprise" ? this.#pace.timeoutMs(tookMs) : tookMs;
     user.probedMs = this.#now();
     user.wantedMs = Number.NEGATIVE_INFINITY;
     this.#wasSearch = !user.hasFailed;
     if (time === "reserve") this.#takeOfReserve(costMs);
-    this.#isAfterProbe = true;
-    this.#isNextPatient = true;
-    this.#givenUpMs = this.#now();
+    this.#gaveUp(user, tookMs, part);
+    // The first in a row pays for all.
+    if (user.isShadowed) return;
     this.#lastCostMs = costMs;
     this.#isUsual = costMs < USUAL * this.#pace.timeoutMs(Number.POSITIVE_INFINITY);
     if (this.#isUsual) this.#usualCostMs = costMs;
     this.#isCharged = time !== "idle" && time !== "own" && time !== "spare";
     this.#charge(costMs);
+  }
+
+  #gaveUp(user: User, tookMs: number, part: string | undefined): void {
+    if (this.#now() - this.#givenUpMs >= TROUBLE_MS) this.#troubleSinceMs = this.#now() - tookMs;
+    if (this.#inVain++ === 0) {
+      this.#inVainUser = user;
+      this.#inVainPart = part;
+    }
+    user.isShadowed = this.#inVainUser !== user || this.#inVainPart !== part;
+    user.wasQuick = tookNoTime(tookMs);
+    if (!user.isShadowed) this.#inVainSinceMs = this.#now() - tookMs;
+    this.#hasShadowed = this.#hasShadowed || user.isShadowed;
+    this.#isAfterProbe = true;
+    this.#isNextPatient = true;
+    this.#givenUpMs = this.#now();
   }
 
   #takeOfReserve(costMs: number): void {
@@ -280,7 +393,8 @@ export class DeviceTime {
     if (!this.#isCharged) return;
     const intervalMs = this.#healthyIntervalMs(undefined);
     if (intervalMs === undefined) return;
-    const share = 2 * costMs <= intervalMs ? LARGE_SHARE : SMALL_SHARE;
+    const isShort = costMs <= Math.max(HALF, Math.min(SHORT_PROBE, SPARE_ASK - this.#load())) * intervalMs;
+    const share = isShort ? LARGE_SHARE : SMALL_SHARE;
     // Not one after the other: what many cost before anything was known of them would put the next probe off for long.
     this.#freeAtMs = Math.max(this.#freeAtMs, this.#now() + Math.min(LONGEST_PAUSE_MS, costMs * (share - 1)));
   }
@@ -293,17 +407,22 @@ export class DeviceTime {
     for (const other of this.#users) if (other !== user && other.hasFailed) other.onOtherBack();
   }
 
-  #answered(ms: number): void {
+  #answered(user: User, ms: number): void {
     this.#isNextPatient = false;
     if (!this.#isAfterProbe) {
       this.#noteLoad(ms);
       this.#pace.note(ms);
+      user.pace.note(ms);
       return;
     }
     // A gateway that serves one request at a time is busy with the probe for longer than it was waited for.
     this.#isAfterProbe = false;
     this.#pace.noteAtMost(ms);
-    this.#lastCostMs += ms;
+    user.pace.noteAtMost(ms);
+    this.#holdMs = this.#now() - this.#inVainSinceMs;
+    this.#lastCostMs = this.#hasShadowed ? this.#holdMs : this.#lastCostMs + ms;
+    this.#inVain = 0;
+    this.#hasShadowed = false;
     if (this.#isUsual) this.#usualCostMs = this.#lastCostMs;
     this.#charge(this.#lastCostMs);
   }

@@ -95,6 +95,8 @@ const MANY_TRIES = 30;
 const LONG_PAUSE_MS = 60_000;
 /** After so many tries of what has no answer, one is waited for as long as any request. */
 const TRIES_BEFORE_PATIENCE = 4;
+/** Tries before that of a part whose pace is known: it costs the others readouts, and comes about once a minute. */
+const HEARD_TRIES_BEFORE_PATIENCE = 10;
 
 /** Until what has no answer is asked again: a tenth of the time is its, and it is not asked in each readout. Pure. */
 export function pauseMs(costMs: number, failures: number, intervalMs: number): number {
@@ -107,9 +109,5 @@ export const culpritPauseMs = ({ costMs, restMs = 0 }: ExtraFailure, failures: n
   Math.max(pauseMs(costMs, failures, intervalMs), Math.min(restMs, LONG_PAUSE_MS));
 
 /** True: the next try is waited for as long as any request, after so many that were not; never in idle time, which it would exceed. Pure. */
-export const isPatient = (hasty: number, time: ProbeTime): boolean => hasty >= TRIES_BEFORE_PATIENCE && time === "share";
-
-/** What failed within this was no silence. */
-const QUICK_MS = 100;
-/** True: to ask again what has failed costs others of the device a new connection at most, and no time-out. Pure. */
-export const tookNoTime = (costMs: number): boolean => costMs <= QUICK_MS;
+export const isPatient = (hasty: number, time: ProbeTime, isHeard = false): boolean =>
+  hasty >= (isHeard ? HEARD_TRIES_BEFORE_PATIENCE : TRIES_BEFORE_PATIENCE) && time === "share";

@@ -21,6 +21,8 @@ export interface PassOptions {
   readonly now?: () => number;
   /** After this, at most two requests more look for what failed: the next readout goes on there. Default: never. */
   readonly searchUntilMs?: number;
+  /** `searchUntilMs` of a source with several parts (units). Default: the same. */
+  readonly shortUntilMs?: number;
   /** Default: the device is this source's alone. */
   readonly share?: DeviceShare;
   /** Between two readouts of this source. Default: 0. */
@@ -121,6 +123,7 @@ export class ReadPass implements PassView {
     this.#searching = new Searching(learned, {
       now,
       searchUntilMs,
+      shortUntilMs: options.shortUntilMs ?? searchUntilMs,
       idleUntilMs,
       answerMs: () => this.#answerMs,
       share,
@@ -362,12 +365,14 @@ export class ReadPass implements PassView {
   #timeoutMs(request: Request, fullMs: number): number {
     const { part } = request;
     const { unanswered, isHeard, doubtful } = this.#learned;
-    if (unanswered % PATIENT_EVERY === PATIENT_EVERY - 1) return fullMs;
+    const isShared = this.#share.hasHealthyOthers() || this.#searching.isOneOfSeveral(part);
+    if (isShared ? isHeard && this.#share.mayWaitInFull() : unanswered % PATIENT_EVERY === PATIENT_EVERY - 1) return fullMs;
     const isUnheardUnit = !isHeard && part !== undefined;
     const isUnanswered = unanswered > 0 || isUnheardUnit || this.#asking.firstFailure !== undefined;
     const isInTrouble = this.#asking.answered === 0 ? isUnanswered : this.#isInTrouble(part);
     const isDoubtful = isInTrouble || doubtful?.has(request) === true || this.#searching.isDoubted(part);
-    return isDoubtful ? this.#share.timeoutMs(fullMs) : fullMs;
+    if (isDoubtful) return this.#share.timeoutMs(fullMs);
+    return isShared && isHeard ? this.#share.ownTimeoutMs(fullMs) : fullMs;
   }
 
   /** True: something had no answer in this readout, and this part of several has given none either. */
@@ -380,10 +385,22 @@ export class ReadPass implements PassView {
     this.#sequential = true;
     const { lost, answersHere, isStale } = this.#asking;
     const isFirstTime = !this.#againOnce?.has(planned.request);
-    if (lost?.sessionLost && isFirstTime && (answersHere > 0 || isStale)) {
+    if (isFirstTime && this.#share.isShadowed()) {
+      this.#againOnce = (this.#againOnce ?? new Set()).add(planned.request);
+      this.#putLast(planned);
+    } else if (lost?.sessionLost && isFirstTime && (answersHere > 0 || isStale)) {
       this.#againOnce = (this.#againOnce ?? new Set()).add(planned.request);
       this.#again.push(planned);
     } else this.#searching.suspect(planned, reading, lost?.reason.type !== "TIMEOUT");
+  }
+
+  /** Asks it once more after all else that is planned, with what else is planned of its part. */
+  #putLast(planned: Planned): void {
+    const { part } = planned.request;
+    const rest = this.#main.slice(this.#at);
+    const isOfIt = ({ request }: Planned) => part !== undefined && request.part === part;
+    this.#main = [...rest.filter((one) => !isOfIt(one)), planned, ...rest.filter(isOfIt)];
+    this.#at = 0;
   }
 
   #takeExtra(): Extra | undefined {

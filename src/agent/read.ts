@@ -19,6 +19,11 @@ export interface ReadDeps {
   prepare?(session: AnySession): Promise<boolean>;
   /** What was looked up holds no longer. */
   unprepared?(): void;
+  /**
+   * The last connection is closed: gives the turn on the device to others and waits for another one, with an open connection if there is
+   * one. False: this readout has none any more. Absent: nobody else uses the device.
+   */
+  passOn?(isAnswered: boolean): Promise<AnySession | undefined | false>;
 }
 
 /** A pass that has ended, and what is left of its connection. */
@@ -104,5 +109,11 @@ export async function readOnce(
     }
     session = undefined;
     isKept = false;
+    if (!pass.isLost || !deps.passOn) continue;
+    await closing;
+    const next = await deps.passOn(pass.answered > 0);
+    if (next === false) return { ...pass.finish(), session: undefined, closing, refused: undefined };
+    session = next;
+    isKept = next !== undefined;
   }
 }

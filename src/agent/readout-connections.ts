@@ -55,7 +55,7 @@ export class ReadoutConnections {
   lost({ sessionLost }: ReasonError): void {
     const { answersHere, isStale } = this.#asking;
     if (answersHere === 0) {
-      if (!isStale) this.#barren++;
+      if (!isStale && !this.#share.isShadowed()) this.#barren++;
       this.#quickLosses = 0;
       return;
     }

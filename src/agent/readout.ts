@@ -55,6 +55,10 @@ export interface ReadoutDeps extends AccessDeps {
 /** What a readout has open, and when its last value came. */
 interface Open {
   session: AnySession | undefined;
+  /** Undefined: it has passed its turn on, and waits for another. */
+  turn: Turn | undefined;
+  /** It was looked at once more though nothing was answered. */
+  hasLooked?: true;
   /** Monotonic ms; absent: not yet. */
   readMs?: number;
 }
@@ -171,23 +175,23 @@ export class Readouts {
     const began = () => {
       at = { time: clock.epochMs(), startedMs: clock.monotonicMs(), bootTimeMs: bootTimeOf(clock) };
     };
-    const open: Open = { session };
+    const open: Open = { session, turn };
     const reading = this.#readOver(open, deadline, beganMs, began, stop);
     const result = await deadline.settled(reading);
     if (!result) {
       // What is open is closed before others of the device have their turn, and whatever it still opens.
       const { session: last } = open;
       void reading.then((late) => (late instanceof ReasonError || late.session === last ? undefined : late.session?.close()));
-      void (last?.close() ?? Promise.resolve()).finally(() => turn.release(undefined));
+      void (last?.close() ?? Promise.resolve()).finally(() => open.turn?.release(undefined));
       const words = `the driver did not end the readout within ${GRACE_MS / 1000} s after its deadline`;
       return this.#failed(new ReasonError("UNKNOWN", words, { condition: "internal_error" }), 0);
     }
     const spanMs = toMicroseconds((open.readMs ?? clock.monotonicMs()) - at.startedMs);
     if (result instanceof ReasonError) {
-      turn.release(undefined);
+      open.turn?.release(undefined);
       return { ...this.#failed(result, 0), time: at.time, bootTimeMs: at.bootTimeMs, spanMs };
     }
-    this.#giveBack(turn, result, stop);
+    this.#giveBack(open.turn, result, stop);
     const { readings, definite, restMs, unreached, requests, answered } = result;
     const late = unreached > 0 && answered === 0;
     const failure =
@@ -236,6 +240,7 @@ export class Readouts {
         if (hasTime) deadline.resume();
       }
     };
+    const passOn = (isAnswered: boolean) => this.#passOn(open, isAnswered, beganMs + this.#deadlineMs, signal);
     const unprepared = () => this.#preparation.forget();
     const limitsOf = ({ limits }: AnySession) => this.#ownLimits(limits);
     const searchMs = Math.max(
@@ -243,10 +248,11 @@ export class Readouts {
       timeouts.answerMs + SEARCHED_AFTER * Math.min(LEAST_TIMEOUT_MS, timeouts.answerMs),
     );
     const searchUntilMs = beganMs + Math.min(this.#deadlineMs / 2, searchMs);
-    const options = { now: clock.monotonicMs, searchUntilMs, share: this.#access.membership.share, intervalMs };
+    const shortUntilMs = beganMs + SEARCHED_PART * intervalMs;
+    const options = { now: clock.monotonicMs, searchUntilMs, shortUntilMs, share: this.#access.membership.share, intervalMs };
     try {
       const read = await readOnce(
-        { driver, connect: connectAgain, limitsOf, began, prepare, unprepared },
+        { driver, connect: connectAgain, limitsOf, began, prepare, unprepared, passOn },
         this.#learned,
         open.session,
         ctx,
@@ -262,6 +268,30 @@ export class Readouts {
     } finally {
       looking?.cancel();
     }
+  }
+
+  /** See ReadDeps.passOn. A probe that the device's budget does not allow before `untilMs` ends the readout. */
+  async #passOn(open: Open, isAnswered: boolean, untilMs: number, signal: AbortSignal): Promise<AnySession | undefined | false> {
+    const { membership } = this.#access;
+    if (!membership.hasHealthyOthers()) return undefined;
+    open.turn?.release(undefined);
+    open.turn = undefined;
+    const { share, freeAtMs } = membership;
+    // A source that was answered before may have one place that is silent: what else it asks for tells.
+    const isFree = isAnswered || share.isShadowed() || share.wasQuick();
+    const isGood = isFree || (this.#learned.unanswered === 0 && !open.hasLooked && share.mayLookAgain());
+    if (!isFree) open.hasLooked = true;
+    if (!isGood && freeAtMs() >= untilMs) return false;
+    const turn = await this.#access.acquireAgain(isAnswered, !isGood, signal);
+    if (!turn || turn instanceof ReasonError) return false;
+    // A request that the deadline would cut off is not begun.
+    if (signal.aborted || this.#deps.clock.monotonicMs() + LEAST_TIMEOUT_MS > untilMs) {
+      turn.release(turn.session);
+      return false;
+    }
+    open.turn = turn;
+    open.session = turn.session;
+    return turn.session;
   }
 
   /** Values that may be another variable's do not leave as good ones. A look that costs the connection costs no value. */
@@ -287,14 +317,14 @@ export class Readouts {
     }
   }
 
-  #giveBack(turn: Turn, { session, closing, refused, failure, answered }: Read, stop: AbortSignal): void {
+  #giveBack(turn: Turn | undefined, { session, closing, refused, failure, answered }: Read, stop: AbortSignal): void {
     if (failure && !refused && answered === 0 && !stop.aborted) this.#access.wasUnanswered();
     if (session) this.#warnings = session.warnings?.() ?? [];
     const isKept = session && this.#spec.keepsConnection && !stop.aborted && !this.#access.hasMoved;
     const ending = session && !isKept ? session.close() : closing;
     const release = (kept: AnySession | undefined): void => {
       if (session || answered > 0) this.#access.wasAnswered();
-      turn.release(kept, refused);
+      turn?.release(kept, refused);
     };
     if (ending && !isKept) this.#closing = ending.finally(() => release(undefined));
     else release(session);

@@ -1,6 +1,7 @@
 import type { Point } from "../../drivers/driver.ts";
+import { tookNoTime } from "./answer-pace.ts";
 import type { SearchTime } from "./device-time.ts";
-import { type Extra, type ExtraFailure, pauseMs, type SearchContext, tookNoTime } from "./extras.ts";
+import { type Extra, type ExtraFailure, pauseMs, type SearchContext } from "./extras.ts";
 import type { BadReading, FailureKind, Group, Search } from "./learned-groups.ts";
 import { Narrowing, spread } from "./narrowing.ts";
 

@@ -1,8 +1,9 @@
 import type { Point, Request } from "../../drivers/driver.ts";
 import { takeOut } from "../model/take-out.ts";
 import type { Reading } from "../model/value.ts";
+import { tookNoTime } from "./answer-pace.ts";
 import type { DeviceShare, ProbeTime, SearchTime } from "./device-time.ts";
-import { type Extra, type ExtraFailure, type PassView, type SearchContext, type Suspect, tookNoTime } from "./extras.ts";
+import type { Extra, ExtraFailure, PassView, SearchContext, Suspect } from "./extras.ts";
 import { Healing } from "./healing.ts";
 import type { BadReading, Group, LearnedGroups, Planned } from "./learned-groups.ts";
 import { spread } from "./narrowing.ts";
@@ -13,6 +14,8 @@ interface Options {
   readonly now: () => number;
   /** After this, at most two requests more look for what failed; monotonic ms. */
   readonly searchUntilMs: number;
+  /** `searchUntilMs` of a source with several parts, of which others wait. */
+  readonly shortUntilMs: number;
   /** When the next readout is due; monotonic ms. */
   readonly idleUntilMs: number;
   /** What a request is waited for as a rule. */
@@ -123,6 +126,11 @@ export class Searching {
     return this.#parts.isUnheard(part);
   }
 
+  /** True: the part is one of several, and has answered before. */
+  isOneOfSeveral(part: string | undefined): boolean {
+    return part !== undefined && this.#parts.areSeveral && this.#learned.heard.has(part);
+  }
+
   /** Whether something of the part has failed by a loss, and what it was is not found yet. */
   isDoubted(part: string | undefined): boolean {
     const isSuspect = this.#suspects.length > 0 && this.#suspects.some(({ planned }) => planned.request.part === part);
@@ -187,8 +195,8 @@ export class Searching {
   }
 
   #isTimeUp(): boolean {
-    const { now, searchUntilMs } = this.#options;
-    return now() >= searchUntilMs && this.#extras >= EXTRAS_AT_ANY_TIME;
+    const { now, searchUntilMs, shortUntilMs } = this.#options;
+    return now() >= (this.#parts.areSeveral ? shortUntilMs : searchUntilMs) && this.#extras >= EXTRAS_AT_ANY_TIME;
   }
 
   /** A source that is silent altogether is to leave the others of the device what they search with. */

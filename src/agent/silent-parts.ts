@@ -1,5 +1,6 @@
 import type { Point, Request } from "../../drivers/driver.ts";
-import { type Extra, type ExtraFailure, isPatient, pauseMs, type SearchContext, type Suspect, tookNoTime } from "./extras.ts";
+import { tookNoTime } from "./answer-pace.ts";
+import { type Extra, type ExtraFailure, isPatient, pauseMs, type SearchContext, type Suspect } from "./extras.ts";
 import type { BadReading, Group, Planned } from "./learned-groups.ts";
 import { spread } from "./narrowing.ts";
 
@@ -161,7 +162,7 @@ export class SilentParts {
     const point = learned.pointOf(part);
     const [request] = point ? learned.requestsFor([point]) : [];
     if (request) this.#probes++;
-    return request && { what: "part", part, request, isRisky: true, isPatient: isPatient(hasty, time), time };
+    return request && { what: "part", part, request, isRisky: true, isPatient: isPatient(hasty, time, learned.heard.has(part)), time };
   }
 
   /** For a person who reads once, when all else is read: a unit may be slower than the others, and is not silent because of that. */
@@ -220,12 +221,17 @@ export class SilentParts {
   }
 
   #demote(part: string, reading: BadReading, costMs: number, wasPatient = false): void {
-    const { learned, intervalMs, now } = this.#context;
+    const { learned, intervalMs, now, share } = this.#context;
     const before = learned.silent.get(part);
     const probes = (before?.probes ?? -1) + 1;
     const hasty = wasPatient ? 0 : (before?.hasty ?? -1) + 1;
     const why: BadReading = { ...reading, detail: `${part} does not answer: ${reading.detail ?? ""}` };
-    learned.silent.set(part, { reading: why, probes, hasty, dueMs: now() + pauseMs(costMs, probes, intervalMs) });
+    learned.silent.set(part, {
+      reading: why,
+      probes,
+      hasty,
+      dueMs: now() + pauseMs(costMs === 0 ? 0 : Math.max(costMs, share.holdMs()), probes, intervalMs),
+    });
   }
 
   /** There was no time to look at what is deferred: each is looked at as soon as there is. */

@@ -122,6 +122,8 @@ export class LaneModel {
   readonly points: readonly (readonly LanePoint[])[];
   /** By source. */
   readonly seen: readonly SeenReadout[][];
+  /** By unit: when a readout brought each of its variables with a good value. */
+  readonly wholeAtMs = new Map<number, number[]>();
   readonly #options: LaneOptions;
   readonly #dialect: Dialect;
   readonly #rig: ReturnType<typeof rig>;
@@ -151,8 +153,10 @@ export class LaneModel {
     return this.#options.registers ?? REGISTERS;
   }
 
-  static async start(options: LaneOptions): Promise<LaneModel> {
+  /** `before`: of the device, before anything is read. */
+  static async start(options: LaneOptions, before?: (model: LaneModel) => void): Promise<LaneModel> {
     const model = new LaneModel(options);
+    before?.(model);
     await model.#rig.agent.apply(options.sources.map((one, n) => model.#inputOf(one, n + 1)));
     return model;
   }
@@ -204,12 +208,18 @@ export class LaneModel {
     const atMs = Date.now();
     let good = 0;
     let unexplained = 0;
+    const failed = new Set<number>();
     this.points[n]?.forEach((point, i) => {
       if (!readings[i]) unexplained++;
-      if (readings[i]?.quality !== "good") return;
+      if (readings[i]?.quality !== "good") {
+        failed.add(point.unit);
+        return;
+      }
       good++;
       point.goodAtMs = atMs;
     });
+    for (const unit of this.#options.sources[n]?.units ?? [])
+      if (!failed.has(unit)) this.wholeAtMs.set(unit, [...(this.wholeAtMs.get(unit) ?? []), atMs]);
     this.seen[n]?.push({ atMs, good, unexplained, asked: this.#asked[n] ?? 0, number: this.#reportOf(n).counters.readouts });
     this.#asked[n] = 0;
   }
