@@ -374,7 +374,10 @@ export class DeviceTime {
       this.#inVainUser = user;
       this.#inVainPart = part;
     }
-    user.isShadowed = this.#inVainUser !== user || this.#inVainPart !== part;
+    const isAnother = this.#inVainUser !== user || this.#inVainPart !== part;
+    const freeForMs = this.#now() - this.#inVainSinceMs - this.#holdMs * (this.#inVain - 1);
+    // A gateway that had time for it, as far as is known, was not busy.
+    user.isShadowed = isAnother && (this.#holdMs === 0 || freeForMs < user.pace.timeoutMs(LEAST_TIMEOUT_MS) / 2);
     user.wasQuick = tookNoTime(tookMs);
     if (!user.isShadowed) this.#inVainSinceMs = this.#now() - tookMs;
     this.#hasShadowed = this.#hasShadowed || user.isShadowed;
@@ -419,7 +422,7 @@ export class DeviceTime {
     this.#isAfterProbe = false;
     this.#pace.noteAtMost(ms);
     user.pace.noteAtMost(ms);
-    this.#holdMs = this.#now() - this.#inVainSinceMs;
+    if (!this.#inVainUser?.wasQuick) this.#holdMs = this.#now() - this.#inVainSinceMs;
     this.#lastCostMs = this.#hasShadowed ? this.#holdMs : this.#lastCostMs + ms;
     this.#inVain = 0;
     this.#hasShadowed = false;

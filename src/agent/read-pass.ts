@@ -367,9 +367,10 @@ export class ReadPass implements PassView {
     const { unanswered, isHeard, doubtful } = this.#learned;
     const isShared = this.#share.hasHealthyOthers() || this.#searching.isOneOfSeveral(part);
     if (isShared ? isHeard && this.#share.mayWaitInFull() : unanswered % PATIENT_EVERY === PATIENT_EVERY - 1) return fullMs;
+    const isUnheardPart = part !== undefined && this.#searching.isUnheardOfSeveral(part);
     const isUnheardUnit = !isHeard && part !== undefined;
     const isUnanswered = unanswered > 0 || isUnheardUnit || this.#asking.firstFailure !== undefined;
-    const isInTrouble = this.#asking.answered === 0 ? isUnanswered : this.#isInTrouble(part);
+    const isInTrouble = isUnheardPart || (this.#asking.answered === 0 ? isUnanswered : this.#isInTrouble(part));
     const isDoubtful = isInTrouble || doubtful?.has(request) === true || this.#searching.isDoubted(part);
     if (isDoubtful) return this.#share.timeoutMs(fullMs);
     return isShared && isHeard ? this.#share.ownTimeoutMs(fullMs) : fullMs;

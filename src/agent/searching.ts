@@ -131,6 +131,12 @@ export class Searching {
     return part !== undefined && this.#parts.areSeveral && this.#learned.heard.has(part);
   }
 
+  /** True: the part is one of several of which others have answered, and has not answered yet. */
+  isUnheardOfSeveral(part: string): boolean {
+    const { heard } = this.#learned;
+    return heard.size > 0 && !heard.has(part) && this.#parts.areSeveral;
+  }
+
   /** Whether something of the part has failed by a loss, and what it was is not found yet. */
   isDoubted(part: string | undefined): boolean {
     const isSuspect = this.#suspects.length > 0 && this.#suspects.some(({ planned }) => planned.request.part === part);
