@@ -21,6 +21,11 @@ export class AnswerPace {
     this.#atMostMs = Math.min(ms, this.#atMostMs ?? ms);
   }
 
+  /** The slowest of the last answers; 0: none is known. */
+  get expectedMs(): number {
+    return this.#slowestMs ?? 0;
+  }
+
   /** True: anything has been learned by `note`. */
   get isKnown(): boolean {
     return this.#slowestMs !== undefined;

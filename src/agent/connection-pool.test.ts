@@ -21,7 +21,17 @@ const INTERVAL_MS = 1000;
 const ask = (pool: ConnectionPool, key: string, maxConnections: number, signal = forever, isProbe = false, hasHealthyOthers = () => true) =>
   pool.acquire(
     "d",
-    { key, maxConnections, isProbe, hasHealthyOthers, yields: () => false, isBehind: false, settles: false, answeredMs: () => 0 },
+    {
+      key,
+      maxConnections,
+      isProbe,
+      hasHealthyOthers,
+      yields: () => false,
+      isBehind: false,
+      settles: false,
+      answeredMs: () => 0,
+      notBeforeMs: () => 0,
+    },
     signal,
   );
 async function turn(...args: Parameters<typeof ask>): Promise<Turn> {

@@ -37,6 +37,8 @@ export interface TurnRequest {
   yields(): boolean;
   /** When the source was answered last, monotonic ms. */
   answeredMs(): number;
+  /** See Place. */
+  notBeforeMs(): number;
 }
 
 /** One source's place among those that use a device. */
@@ -46,6 +48,7 @@ export interface Membership {
   hasHealthyOthers(): boolean;
   yields(): boolean;
   answeredMs(): number;
+  notBeforeMs(): number;
   /** When the device's budget allows the next probe, monotonic ms. */
   freeAtMs(): number;
   /** Counts it out and, where it was the last with its key, closes the idle connection. Idempotent. */
@@ -105,6 +108,8 @@ class DevicePool {
   /** If nobody else waits and the time is not shared. */
   #acquireAtOnce(request: TurnRequest): Turn | undefined {
     if (this.#waiting.length > 0 || (request.isProbe && request.hasHealthyOthers())) return undefined;
+    const nowMs = this.#now();
+    if (request.notBeforeMs() > nowMs || (request.settles && this.time.settledAtMs > nowMs)) return undefined;
     const slot = this.#take(request);
     if (!slot) return undefined;
     slot.isProbe = request.isProbe;
@@ -162,27 +167,20 @@ class DevicePool {
    * and first those that were answered since the trouble began: what is silent is not asked twice in a row while something that is well waits.
    */
   #first(nowMs: number): Waiter | undefined {
-    console.log(
-      "FIRST",
-      (nowMs / 1000) % 100,
-      (this.time.freeAtMs / 1000) % 100,
-      this.#waiting.map((w) => [w.isProbe, w.isBehind, w.hasHealthyOthers(), w.yields()]).join("/"),
-      this.#slots.map((s) => [s.isBusy, s.isProbe]).join("/"),
-      this.time.isAfterSilence,
-    );
+    const isDue = ({ isProbe, isBehind, notBeforeMs }: Waiter) => !isProbe && !isBehind && notBeforeMs() <= nowMs;
     const probe = this.#waiting.find(({ isProbe }) => isProbe);
     const { isAfterSilence } = this.time;
     if (probe?.hasHealthyOthers()) {
       const isUnderWay = this.#slots.some(({ isBusy, isProbe }) => isBusy && isProbe);
       const isAllowed = nowMs >= this.time.freeAtMs && !isUnderWay && !probe.yields();
       if (isAllowed && !(isAfterSilence && this.#waiting.some(isDue))) return probe;
-    } else if (probe && !this.#waiting.some(({ isBehind }) => isBehind)) return this.#waiting[0];
+    } else if (probe && !this.#waiting.some(({ isBehind, notBeforeMs }) => isBehind || notBeforeMs() > nowMs)) return this.#waiting[0];
     const { troubleSinceMs } = this.time;
     const isProven = ({ answeredMs, sinceMs }: Waiter) => answeredMs() >= troubleSinceMs || nowMs - sinceMs >= AGED_MS;
     const due = this.#waiting.filter(isDue);
     const latest = (a: Waiter, b: Waiter) => (b.answeredMs() > a.answeredMs() ? b : a);
     if (due.length > 0) return isAfterSilence ? due.reduce(latest) : (due.find(isProven) ?? due[0]);
-    const behind = this.#waiting.find(({ isBehind, isProbe }) => isBehind && !isProbe);
+    const behind = this.#waiting.find(({ isBehind, isProbe, notBeforeMs }) => isBehind && !isProbe && notBeforeMs() <= nowMs);
     return behind && (!behind.settles || nowMs >= this.time.settledAtMs) ? behind : undefined;
   }
 
@@ -209,7 +207,7 @@ class DevicePool {
     let isGivenBack = false;
     return {
       session: slot.session,
-      isWanted: () => this.#waiting.some(isDue),
+      isWanted: () => this.#waiting.some(({ isProbe, isBehind }) => !isProbe && !isBehind),
       release: (kept, refused) => {
         if (isGivenBack) return;
         isGivenBack = true;
@@ -239,7 +237,9 @@ class DevicePool {
     this.#sleepOn();
     const { freeAtMs, settledAtMs } = this.time;
     const isBehind = this.#waiting.some((waiter) => waiter.isBehind && !waiter.isProbe);
-    const untilFreeMs = isBehind ? Math.min(Math.max(freeAtMs, nowMs), settledAtMs) - nowMs : freeAtMs - nowMs;
+    const later = this.#waiting.map(({ notBeforeMs }) => notBeforeMs()).filter((ms) => ms > nowMs);
+    const probeMs = isBehind ? Math.min(Math.max(freeAtMs, nowMs), settledAtMs) : freeAtMs;
+    const untilFreeMs = (later.length > 0 && probeMs <= nowMs ? Math.min(...later) : Math.min(probeMs, ...later)) - nowMs;
     const hasYielded = untilFreeMs <= 0 && this.#waiting.some(({ isProbe }) => isProbe);
     const waitMs = hasYielded ? YIELD_MS : untilFreeMs;
     const isWaitedFor = this.#waiting.length > 0 && waitMs > 0;
@@ -257,8 +257,6 @@ class DevicePool {
   }
 }
 
-const isDue = ({ isProbe, isBehind }: Waiter): boolean => !isProbe && !isBehind;
-
 /** The connections of all devices, by device. */
 export class ConnectionPool {
   readonly #now: () => number;
@@ -272,13 +270,14 @@ export class ConnectionPool {
   /** Makes a source, read each `intervalMs`, one of those that use a device. `onOtherBack`: see DeviceTime.join. */
   join(device: string, key: string, intervalMs: number, onOtherBack?: () => void): Membership {
     const pool = this.#poolOf(device);
-    const { leave, yields, answeredMs, ...share } = pool.time.join(intervalMs, onOtherBack);
+    const { leave, yields, answeredMs, notBeforeMs, ...share } = pool.time.join(intervalMs, onOtherBack);
     pool.keys.set(share, key);
     return {
       share,
       hasHealthyOthers: share.hasHealthyOthers,
       yields,
       answeredMs,
+      notBeforeMs,
       freeAtMs: () => pool.time.freeAtMs,
       leave() {
         leave();

@@ -164,11 +164,19 @@ export class DeviceAccess {
 
   #acquireHere(isProbe: boolean, stop: AbortSignal, isBehind = false, settles = false): Granted | Promise<Granted> {
     const { device, membership } = this.#joined;
-    const { hasHealthyOthers, yields, answeredMs, share } = membership;
+    const { hasHealthyOthers, yields, answeredMs, notBeforeMs, share } = membership;
     const { maxConnections } = this.#spec;
     // A source in the shadow of another that is silent is as good as before.
     const isClear = !share.isShadowed();
-    const place = { hasHealthyOthers, yields, answeredMs, isProbe: isProbe && isClear, isBehind: isBehind && isClear, settles };
+    const place = {
+      hasHealthyOthers,
+      yields,
+      answeredMs,
+      notBeforeMs,
+      isProbe: isProbe && isClear,
+      isBehind: isBehind && isClear,
+      settles,
+    };
     const request = { key: this.#key, maxConnections, ...place };
     return this.#deps.pool.acquire(device, request, stop);
   }

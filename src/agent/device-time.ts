@@ -47,6 +47,8 @@ export interface DeviceShare {
   isShadowed(): boolean;
   /** True: its last request without an answer failed at once: trying again costs no time-out. */
   wasQuick(): boolean;
+  /** An answer to this source takes so long, as far as is known. */
+  answerMs(): number;
   /** True: others of the device are answered. */
   hasHealthyOthers(): boolean;
   /** True: a source that was answered in its last readout may be looked at once more now; that takes of what searches may take at once. */
@@ -70,6 +72,8 @@ export interface DeviceShare {
 export interface Place {
   /** When the source was answered last, monotonic ms. */
   answeredMs(): number;
+  /** After an answer that took others of the device a readout, its next request waits until then; monotonic ms. */
+  notBeforeMs(): number;
   /**
    * Of a source that had no answer: whether another one, which is answered, wants the next probe, to find what fails in it. Both kinds
    * take turns: what has no answer at all would use each probe there is.
@@ -83,9 +87,13 @@ interface User {
   readonly onOtherBack: () => void;
   readonly pace: AnswerPace;
   answeredMs: number;
-  /** When a request of it was waited for last as long as any. */
+  /** When a request of it was waited for last as long as any, in vain; and whether its last one may be. */
   inFullMs: number;
+  isInFull: boolean;
   isShadowed: boolean;
+  /** Requests in a row without an answer. */
+  inVain: number;
+  notBeforeMs: number;
   wasQuick: boolean;
   /** Its last readout had no answer. */
   hasFailed: boolean;
@@ -116,6 +124,9 @@ const PATIENCE = 3;
 const IN_FULL_EVERY_MS = 60_000;
 /** Trouble is over so long after the last request without an answer. */
 const TROUBLE_MS = 10_000;
+/** Part of the device's time that requests get whose answers take others a readout; and such a source gets one this often. */
+const SLOW_PART = 0.3;
+const SLOW_AT_LEAST_EACH_MS = 10_000;
 /** Requests in a row without an answer, after which the next one is waited for longer: a gateway may be busy with the first. */
 const BUSY_AFTER = 2;
 /** What probing may take where each probe holds up a readout until its next tick, or nearly so: one part in so many. */
@@ -163,6 +174,8 @@ export class DeviceTime {
   #inVainSinceMs = 0;
   #inVainUser: User | undefined;
   #inVainPart: string | undefined;
+  /** When a request of any source was waited for last as long as any. */
+  #inFullMs = Number.NEGATIVE_INFINITY;
   #hasShadowed = false;
   #troubleSinceMs = Number.NEGATIVE_INFINITY;
   /** From sending what had no answer last until something else had one. */
@@ -219,7 +232,10 @@ export class DeviceTime {
       pace: new AnswerPace(),
       answeredMs: never,
       inFullMs: never,
+      isInFull: false,
       isShadowed: false,
+      inVain: 0,
+      notBeforeMs: never,
       wasQuick: false,
       hasFailed: false,
       isSearching: false,
@@ -236,20 +252,18 @@ export class DeviceTime {
       answered: (ms) => {
         user.answeredMs = this.#now();
         user.isShadowed = false;
+        user.inVain = 0;
         this.#answered(user, ms);
         if (user.hasFailed) this.#isBack(user);
         user.hasFailed = false;
       },
       timeoutMs: (fullMs) => this.#timeoutMs(fullMs),
       ownTimeoutMs: (fullMs) => this.#ownTimeoutMs(user, fullMs),
+      answerMs: () => user.pace.expectedMs,
       isShadowed: () => user.isShadowed,
       wasQuick: () => user.wasQuick,
       mayLookAgain: () => this.#mayLookAgain(),
-      mayWaitInFull: () => {
-        const may = this.#now() - Math.max(user.answeredMs, user.inFullMs) >= IN_FULL_EVERY_MS;
-        if (may) user.inFullMs = this.#now();
-        return may;
-      },
+      mayWaitInFull: () => this.#mayWaitInFull(user),
       mayBeBusy: (fullMs) => this.#pace.timeoutMs(fullMs) < fullMs && this.#mayBeBusy(),
       expectedCostMs: (fullMs) => Math.max(this.#usualCostMs, this.#pace.timeoutMs(fullMs)),
       isPaceKnown: () => this.#pace.isKnown,
@@ -262,6 +276,7 @@ export class DeviceTime {
       isBack: () => this.#isBack(user),
       hasHealthyOthers: () => this.#healthyIntervalMs(user) !== undefined,
       answeredMs: () => user.answeredMs,
+      notBeforeMs: () => user.notBeforeMs,
       yields: () => !this.#wasSearch && this.#isWanted(user, () => true),
       leave: () => void this.#users.delete(user),
     };
@@ -290,6 +305,13 @@ export class DeviceTime {
     const may = this.#usedOfReserveMs() + costMs <= SEARCH_AT_ONCE_MS;
     if (may) this.#takeOfReserve(costMs);
     return may;
+  }
+
+  #mayWaitInFull(user: User): boolean {
+    const nowMs = this.#now();
+    const isTime = nowMs - Math.max(user.answeredMs, user.inFullMs) >= IN_FULL_EVERY_MS;
+    user.isInFull = isTime && nowMs - this.#inFullMs >= LONGEST_PAUSE_MS;
+    return user.isInFull;
   }
 
   /** The part of the device's time that is left beside answers, with a margin. */
@@ -343,8 +365,11 @@ export class DeviceTime {
     return this.#now() < this.settledAtMs;
   }
 
-  #ownTimeoutMs({ pace }: User, fullMs: number): number {
-    const ownMs = pace.timeoutMs(fullMs);
+  #ownTimeoutMs({ pace, inVain }: User, fullMs: number): number {
+    // A source may have become slower than it was: each second try is waited for twice as long.
+    const triedMs = pace.timeoutMs(fullMs) * (inVain % 2 === 1 ? 2 : 1);
+    // For as long as a gateway is busy with it, waiting costs nobody more.
+    const ownMs = Math.min(fullMs, inVain > 0 && this.#holdMs > 0 ? Math.max(triedMs, this.#holdMs + LEAST_TIMEOUT_MS) : triedMs);
     if (this.#inVain === 0) return ownMs;
     // The gateway's work on the first in a row that was in vain may not have ended.
     const busyMs = Math.max(0, this.#inVainSinceMs + this.#holdMs - this.#now());
@@ -353,7 +378,7 @@ export class DeviceTime {
   }
 
   #probed(user: User, tookMs: number, time: TakenTime, part: string | undefined): void {
-    const costMs = time === "surprise" ? this.#pace.timeoutMs(tookMs) : tookMs;
+    const costMs = time === "surprise" && user.inVain === 0 ? this.#pace.timeoutMs(tookMs) : tookMs;
     user.probedMs = this.#now();
     user.wantedMs = Number.NEGATIVE_INFINITY;
     this.#wasSearch = !user.hasFailed;
@@ -369,6 +394,10 @@ export class DeviceTime {
   }
 
   #gaveUp(user: User, tookMs: number, part: string | undefined): void {
+    if (user.isInFull && !tookNoTime(tookMs)) {
+      user.inFullMs = this.#now();
+      this.#inFullMs = this.#now();
+    }
     if (this.#now() - this.#givenUpMs >= TROUBLE_MS) this.#troubleSinceMs = this.#now() - tookMs;
     if (this.#inVain++ === 0) {
       this.#inVainUser = user;
@@ -379,6 +408,7 @@ export class DeviceTime {
     // A gateway that had time for it, as far as is known, was not busy.
     user.isShadowed = isAnother && (this.#holdMs === 0 || freeForMs < user.pace.timeoutMs(LEAST_TIMEOUT_MS) / 2);
     user.wasQuick = tookNoTime(tookMs);
+    if (!user.isShadowed && !user.wasQuick) user.inVain++;
     if (!user.isShadowed) this.#inVainSinceMs = this.#now() - tookMs;
     this.#hasShadowed = this.#hasShadowed || user.isShadowed;
     this.#isAfterProbe = true;
@@ -410,19 +440,35 @@ export class DeviceTime {
     for (const other of this.#users) if (other !== user && other.hasFailed) other.onOtherBack();
   }
 
+  /** An answer that came late tells how long a gateway was busy before; one that came at once, that it was free by then. */
+  #noteHold(ms: number): void {
+    const sinceMs = this.#now() - this.#inVainSinceMs;
+    const isLate = ms > LEAST_TIMEOUT_MS / 2;
+    this.#holdMs = isLate ? sinceMs : Math.min(this.#holdMs, sinceMs - ms);
+  }
+
+  /** Others of the device keep most of their readouts beside requests that take as long as one of their intervals. */
+  #makeRoom(user: User, ms: number): void {
+    if (ms < LEAST_TIMEOUT_MS) return;
+    const intervalMs = this.#healthyIntervalMs(user);
+    const isLong = intervalMs !== undefined && ms > SHORT_PROBE * intervalMs;
+    if (isLong) user.notBeforeMs = this.#now() + Math.min(ms * (1 / SLOW_PART - 1), Math.max(0, SLOW_AT_LEAST_EACH_MS - ms));
+  }
+
   #answered(user: User, ms: number): void {
     this.#isNextPatient = false;
     if (!this.#isAfterProbe) {
       this.#noteLoad(ms);
       this.#pace.note(ms);
       user.pace.note(ms);
+      this.#makeRoom(user, ms);
       return;
     }
     // A gateway that serves one request at a time is busy with the probe for longer than it was waited for.
     this.#isAfterProbe = false;
     this.#pace.noteAtMost(ms);
     user.pace.noteAtMost(ms);
-    if (!this.#inVainUser?.wasQuick) this.#holdMs = this.#now() - this.#inVainSinceMs;
+    if (!this.#inVainUser?.wasQuick) this.#noteHold(ms);
     this.#lastCostMs = this.#hasShadowed ? this.#holdMs : this.#lastCostMs + ms;
     this.#inVain = 0;
     this.#hasShadowed = false;

@@ -12,9 +12,10 @@ import { Searching } from "./searching.ts";
 /**
  * Why a pass wants no more of its connection. `done`: nothing is left to ask. `lost`: go on over a new one. `renew`: the same, and
  * nothing is wrong: the device closes after so many answers. `failed`: the source gave no answer. `stopped`: the signal aborted.
- * `unprepared`: the device has another program, so that addresses have to be looked up again before it goes on.
+ * `unprepared`: the device has another program, so that addresses have to be looked up again before it goes on. `turn`: others of the
+ * device are due, and it continues when it has another turn.
  */
-export type PassEnd = "done" | "lost" | "renew" | "failed" | "stopped" | "unprepared";
+export type PassEnd = "done" | "lost" | "renew" | "failed" | "stopped" | "unprepared" | "turn";
 
 export interface PassOptions {
   /** Monotonic ms. */
@@ -29,6 +30,8 @@ export interface PassOptions {
   readonly intervalMs?: number;
   /** For a person who reads once: see SearchContext. Default: false. */
   readonly isThorough?: boolean;
+  /** True: others of the device are due, and this source has used its slice. Default: never. */
+  readonly isTurnOver?: () => boolean;
   /** False: the signal aborted meanwhile. Default: a timer. */
   readonly wait?: (ms: number, signal: AbortSignal) => Promise<boolean>;
 }
@@ -101,6 +104,7 @@ export class ReadPass implements PassView {
   readonly #busyUntilMs: number;
   readonly #now: () => number;
   readonly #wait: NonNullable<PassOptions["wait"]>;
+  readonly #isTurnOver: () => boolean;
   #canSettle = true;
   /** What was answered in this readout is not any more, and there is no other part: the next one tells whether anything is. */
   #isSilentNow = false;
@@ -115,6 +119,7 @@ export class ReadPass implements PassView {
     this.#isThorough = isThorough;
     this.#now = now;
     this.#wait = options.wait ?? sleep;
+    this.#isTurnOver = options.isTurnOver ?? (() => false);
     this.#busyUntilMs = now() + BUSY_PART * intervalMs;
     this.#asking = new Asking(driver, learned, share, now, (points, reading) => this.#searching.failedItem(points, reading));
     this.#connections = new ReadoutConnections(this.#asking, learned, share, isThorough);
@@ -366,13 +371,14 @@ export class ReadPass implements PassView {
     const { part } = request;
     const { unanswered, isHeard, doubtful } = this.#learned;
     const isShared = this.#share.hasHealthyOthers() || this.#searching.isOneOfSeveral(part);
-    if (isShared ? isHeard && this.#share.mayWaitInFull() : unanswered % PATIENT_EVERY === PATIENT_EVERY - 1) return fullMs;
+    if (isShared ? this.#share.mayWaitInFull() : unanswered % PATIENT_EVERY === PATIENT_EVERY - 1) return fullMs;
     const isUnheardPart = part !== undefined && this.#searching.isUnheardOfSeveral(part);
     const isUnheardUnit = !isHeard && part !== undefined;
     const isUnanswered = unanswered > 0 || isUnheardUnit || this.#asking.firstFailure !== undefined;
     const isInTrouble = isUnheardPart || (this.#asking.answered === 0 ? isUnanswered : this.#isInTrouble(part));
     const isDoubtful = isInTrouble || doubtful?.has(request) === true || this.#searching.isDoubted(part);
-    if (isDoubtful) return this.#share.timeoutMs(fullMs);
+    const hasFailed = isShared && isHeard && unanswered > 0;
+    if (isDoubtful && !hasFailed) return this.#share.timeoutMs(fullMs);
     return isShared && isHeard ? this.#share.ownTimeoutMs(fullMs) : fullMs;
   }
 
@@ -444,7 +450,8 @@ export class ReadPass implements PassView {
 
   #hasEnded(ctx: DriverContext): boolean {
     const { lost, isUnprepared } = this.#asking;
-    return lost !== undefined || ctx.signal.aborted || this.#learned.shut !== undefined || isUnprepared || this.#connections.isUsedUp;
+    const isOver = lost !== undefined || ctx.signal.aborted || this.#learned.shut !== undefined || isUnprepared;
+    return isOver || this.#connections.isUsedUp || (this.#asking.answersHere > 0 && this.#isTurnOver());
   }
 
   #end(ctx: DriverContext): PassEnd {
@@ -463,7 +470,9 @@ export class ReadPass implements PassView {
       }
       if (this.#asking.answered === 0) this.#lastFirst();
     }
-    return this.#hasWork() ? (lost ? "lost" : "renew") : "done";
+    if (!this.#hasWork()) return "done";
+    if (lost) return "lost";
+    return this.#connections.isUsedUp ? "renew" : "turn";
   }
 
   /** The pause that the device asks for; 0 where what it refused with one is to blame, because others are answered. */

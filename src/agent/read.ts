@@ -20,10 +20,10 @@ export interface ReadDeps {
   /** What was looked up holds no longer. */
   unprepared?(): void;
   /**
-   * The last connection is closed: gives the turn on the device to others and waits for another one, with an open connection if there is
-   * one. False: this readout has none any more. Absent: nobody else uses the device.
+   * Gives the turn on the device to others and waits for another one, with an open connection if there is one. `session`: undefined where
+   * the last connection is closed. False: this readout has none any more. Absent: nobody else uses the device.
    */
-  passOn?(isAnswered: boolean): Promise<AnySession | undefined | false>;
+  passOn?(isAnswered: boolean, session: AnySession | undefined): Promise<AnySession | undefined | false>;
 }
 
 /** A pass that has ended, and what is left of its connection. */
@@ -99,19 +99,26 @@ export async function readOnce(
         isKept = false;
         continue;
       }
-      const goesOn = end === "lost" || end === "renew";
+      if (end === "turn" && deps.passOn) {
+        const next: AnySession | undefined | false = await deps.passOn(true, session);
+        if (next === false) return { ...pass.finish(), session: undefined, closing, refused: undefined };
+        session = next;
+        isKept = next !== undefined;
+        continue;
+      }
+      const goesOn = end === "lost" || end === "renew" || end === "turn";
       if (!goesOn && !pass.isLost && session.alive()) return { ...pass.finish(), session, closing, refused: undefined };
       closing = session.close();
       if (!goesOn) return { ...pass.finish(), session: undefined, closing, refused: undefined };
     } catch (error) {
-      await session.close();
+      await session?.close();
       throw error;
     }
     session = undefined;
     isKept = false;
     if (!pass.isLost || !deps.passOn) continue;
     await closing;
-    const next = await deps.passOn(pass.answered > 0);
+    const next = await deps.passOn(pass.answered > 0, undefined);
     if (next === false) return { ...pass.finish(), session: undefined, closing, refused: undefined };
     session = next;
     isKept = next !== undefined;

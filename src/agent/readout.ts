@@ -18,6 +18,8 @@ import type { SourceSpec } from "./source-spec.ts";
 
 /** A readout may take as long as its interval, or a connect and one answer, and at least this. */
 const SHORTEST_READOUT_DEADLINE_MS = 10_000;
+/** A readout that is answered keeps its turn for so long where others are due: to change it may cost them and it a connection. */
+const SLICE_MS = 100;
 /** A driver whose work has not ended so long after the signal is not waited for: its source goes on without it. */
 const GRACE_MS = 5000;
 /** Of its interval, what a readout may search for: it ends before the next one is due. */
@@ -57,6 +59,8 @@ interface Open {
   session: AnySession | undefined;
   /** Undefined: it has passed its turn on, and waits for another. */
   turn: Turn | undefined;
+  /** When its turn began, monotonic ms. */
+  turnMs?: number;
   /** It was looked at once more though nothing was answered. */
   hasLooked?: true;
   /** Monotonic ms; absent: not yet. */
@@ -240,7 +244,10 @@ export class Readouts {
         if (hasTime) deadline.resume();
       }
     };
-    const passOn = (isAnswered: boolean) => this.#passOn(open, isAnswered, beganMs + this.#deadlineMs, signal);
+    const untilMs = beganMs + this.#deadlineMs;
+    const passOn = (isAnswered: boolean, last: AnySession | undefined) => this.#passOn(open, last, isAnswered, untilMs, signal);
+    open.turnMs = beganMs;
+    const isTurnOver = () => open.turn?.isWanted() === true && clock.monotonicMs() - (open.turnMs ?? 0) >= SLICE_MS;
     const unprepared = () => this.#preparation.forget();
     const limitsOf = ({ limits }: AnySession) => this.#ownLimits(limits);
     const searchMs = Math.max(
@@ -249,7 +256,7 @@ export class Readouts {
     );
     const searchUntilMs = beganMs + Math.min(this.#deadlineMs / 2, searchMs);
     const shortUntilMs = beganMs + SEARCHED_PART * intervalMs;
-    const options = { now: clock.monotonicMs, searchUntilMs, shortUntilMs, share: this.#access.membership.share, intervalMs };
+    const options = { now: clock.monotonicMs, searchUntilMs, shortUntilMs, isTurnOver, share: this.#access.membership.share, intervalMs };
     try {
       const read = await readOnce(
         { driver, connect: connectAgain, limitsOf, began, prepare, unprepared, passOn },
@@ -271,11 +278,20 @@ export class Readouts {
   }
 
   /** See ReadDeps.passOn. A probe that the device's budget does not allow before `untilMs` ends the readout. */
-  async #passOn(open: Open, isAnswered: boolean, untilMs: number, signal: AbortSignal): Promise<AnySession | undefined | false> {
+  async #passOn(
+    open: Open,
+    last: AnySession | undefined,
+    isAnswered: boolean,
+    untilMs: number,
+    signal: AbortSignal,
+  ): Promise<AnySession | undefined | false> {
     const { membership } = this.#access;
-    if (!membership.hasHealthyOthers()) return undefined;
-    open.turn?.release(undefined);
+    if (!last && !membership.hasHealthyOthers()) return undefined;
+    const kept = last && this.#spec.keepsConnection && !this.#access.hasMoved ? last : undefined;
+    if (!kept) await last?.close();
+    open.turn?.release(kept);
     open.turn = undefined;
+    open.session = undefined;
     const { share, freeAtMs } = membership;
     // A source that was answered before may have one place that is silent: what else it asks for tells.
     const isFree = isAnswered || share.isShadowed() || share.wasQuick();
@@ -285,11 +301,12 @@ export class Readouts {
     const turn = await this.#access.acquireAgain(isAnswered, !isGood, signal);
     if (!turn || turn instanceof ReasonError) return false;
     // A request that the deadline would cut off is not begun.
-    if (signal.aborted || this.#deps.clock.monotonicMs() + LEAST_TIMEOUT_MS > untilMs) {
+    if (signal.aborted || this.#deps.clock.monotonicMs() + Math.max(LEAST_TIMEOUT_MS, share.answerMs()) > untilMs) {
       turn.release(turn.session);
       return false;
     }
     open.turn = turn;
+    open.turnMs = this.#deps.clock.monotonicMs();
     open.session = turn.session;
     return turn.session;
   }

@@ -13,10 +13,12 @@ import { rig, source, variable } from "../support/agent.ts";
 
 /** What goes wrong: with a whole unit, or with one register of it. */
 export interface LaneFault {
-  readonly kind: "silent" | "fin" | "rst" | "malformed" | "gateway" | "missing" | "refused";
+  readonly kind: "silent" | "slow" | "fin" | "rst" | "malformed" | "gateway" | "missing" | "refused";
   readonly unit: number;
   /** Absent: whatever is asked of the unit. */
   readonly register?: number | undefined;
+  /** `slow` alone: each answer takes so long. */
+  readonly takesMs?: number;
 }
 
 export interface LaneSource {
@@ -236,6 +238,9 @@ export class LaneModel {
       this.#count(request);
       const fault = this.#faultOf(request);
       const takesMs = this.#answersAt(fault) - Date.now();
+      console.log(
+        `ASK ${((Date.now() - 1e12) / 1000).toFixed(3)} u${this.#dialect.rangesOf(request)[0]?.unit} r${this.#dialect.rangesOf(request)[0]?.first} wait ${answerMs} takes ${takesMs}`,
+      );
       await sleep(Math.min(takesMs, answerMs), ending);
       if (ending.aborted) return lose(ending.reason);
       if (takesMs > answerMs) return lose(new ReasonError("TIMEOUT", `no answer within ${answerMs} ms`));
@@ -273,6 +278,7 @@ export class LaneModel {
     const { answerMs, busyMs } = this.#options;
     const beginsMs = Math.max(Date.now(), this.#freeAtMs);
     if (fault?.kind === "silent") this.#freeAtMs = beginsMs + busyMs;
+    else if (fault?.kind === "slow") this.#freeAtMs = beginsMs + (fault.takesMs ?? answerMs);
     else this.#freeAtMs = beginsMs + (fault?.kind === "gateway" ? Math.max(busyMs, answerMs) : answerMs);
     return fault?.kind === "silent" ? Number.POSITIVE_INFINITY : this.#freeAtMs;
   }

@@ -8,6 +8,8 @@ const INTERVAL_MS = 1000;
 const WELL_MS = 15_000;
 const LOOK_MS = 40_000;
 const ANSWER_MS = 5;
+const MARGIN = 3;
+const LOOK_EVERY_MS = 100;
 /** A step that spreads numbers evenly. */
 const GOLDEN = 0.618_034;
 /** Registers so far apart need a request each. */
@@ -101,6 +103,66 @@ async function play({ units, dead, requests, gateway, shape, isFromStart }: Scen
   }
   return { gapMs, share, shareLater };
 }
+
+/** Costs of a unit that is slow among others, and how it fares itself, in the time that is looked at. */
+interface Slow {
+  /** Part of its readouts that the worst sibling got. */
+  readonly share: number;
+  /** Answers of the slow unit, and the longest time without one. */
+  readonly answers: number;
+  readonly gapMs: number;
+  /** The age of its oldest value in the end. */
+  readonly oldestMs: number;
+}
+
+/** One of eight units takes so long for each of its requests, from the start. */
+async function playSlow(takesMs: number, requests: number): Promise<Slow> {
+  vi.setSystemTime(EPOCH_MS);
+  const units = [1, 2, 3, 4, 5, 6, 7, 8];
+  const slow = 3;
+  const sources = units.map((unit) => ({ units: [unit], intervalMs: INTERVAL_MS }));
+  const registers = Array.from({ length: requests }, (_, i) => i * APART);
+  const lane = { type: "modbus_tcp", sources, answerMs: ANSWER_MS, busyMs: 0, registers } as const;
+  const model = await LaneModel.start(lane, ({ faults }) => faults.add({ kind: "slow", unit: slow, takesMs }));
+  await model.pass(WELL_MS);
+  const beganMs = Date.now();
+  const times = () => model.points[slow - 1]?.map(({ goodAtMs }) => goodAtMs) ?? [];
+  let answers = 0;
+  let latest = beganMs;
+  let gapMs = 0;
+  while (Date.now() < beganMs + 2 * LOOK_MS) {
+    await model.pass(LOOK_EVERY_MS);
+    const now = Math.max(...times());
+    if (now > latest) answers++;
+    latest = Math.max(latest, now);
+    gapMs = Math.max(gapMs, Date.now() - latest);
+  }
+  const oldestMs = Date.now() - Math.min(...times());
+  await model.stop();
+  const wanted = (2 * LOOK_MS) / INTERVAL_MS;
+  const shares = units
+    .filter((unit) => unit !== slow)
+    .map((unit) => (model.wholeAtMs.get(unit) ?? []).filter((atMs) => beganMs < atMs && atMs <= beganMs + 2 * LOOK_MS).length / wanted);
+  return { share: Math.min(...shares), answers, gapMs, oldestMs };
+}
+
+it.each([
+  // Each request takes ms, of so many; siblings get this share at least, and the slow unit is whole within this time.
+  [600, 1, 0.9, 3000],
+  [600, 7, 0.9, 15_000],
+  [2700, 1, 0.7, 30_000],
+  [2700, 4, 0.7, 60_000],
+  [2700, 7, 0.7, 80_000],
+])(
+  "a unit of %d ms for each of %d requests leaves its siblings their share, and is read itself",
+  async (takesMs, requests, least, wholeMs) => {
+    const seen = await playSlow(takesMs, requests);
+    console.log(`slow: ${requests} requests of ${takesMs} ms: ${JSON.stringify(seen)}`);
+    expect(seen.share).toBeGreaterThanOrEqual(least);
+    expect(seen.gapMs).toBeLessThanOrEqual(MARGIN * 10_000);
+    expect(seen.oldestMs).toBeLessThanOrEqual(wholeMs);
+  },
+);
 
 /** Least share of the worst healthy unit, of the first 40 s and of the next; the gap is told and not asserted. */
 function leastOf({ dead, gateway, isFromStart }: Scenario): readonly [number, number] {

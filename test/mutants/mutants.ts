@@ -141,10 +141,11 @@ async function firstFailure(
   tree: string,
   file: string,
   mode: Mode,
+  bails = true,
 ): Promise<{ readonly foundBy: string; readonly test: string } | undefined> {
   const output = path.join(folder, `${path.basename(tree)}.json`);
   rmSync(output, { force: true });
-  const words = ["vitest", "related", file, "--run", "--mode", mode, "--bail", "1", "--passWithNoTests"];
+  const words = ["vitest", "related", file, "--run", "--mode", mode, ...(bails ? ["--bail", "1"] : []), "--passWithNoTests"];
   const { code, text } = await run(tree, "npx", [...words, "--reporter=json", `--outputFile=${output}`], DEADLINE_MS[mode]);
   if (code === 0) return undefined;
   if (!statSync(output, { throwIfNoEntry: false }))
@@ -157,6 +158,8 @@ async function firstFailure(
   }
   const unloaded = runs.find(([, { loadFailure }]) => loadFailure !== undefined && loadFailure !== "no message");
   if (unloaded) return { foundBy: unloaded[0], test: `does not load: ${unloaded[1].loadFailure}` };
+  // The first failure may end its worker before the report has it.
+  if (bails) return firstFailure(tree, file, mode, false);
   throw new Error(`vitest ended with ${code} and no test failed, mode ${mode}, ${file}\n${text.slice(-2000)}`);
 }
 
