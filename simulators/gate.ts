@@ -18,6 +18,7 @@ export interface GateOptions {
 
 const SLOW_MS = 3000;
 const DROP_EVERY_MS = 5000;
+const HURRIED_MS = 50;
 const MAX_CONNECTIONS = 100;
 /** Answers that are under way. */
 const MAX_DELAYED = 1000;
@@ -107,12 +108,19 @@ export class Gate {
     near.on("end", () => far.end());
     far.on("end", () => near.end());
     far.on("close", () => near.destroySoon());
+    let isFirst = true;
+    let answeredMs = Number.NEGATIVE_INFINITY;
     near.on("data", (bytes) => {
+      const isUnheard =
+        (isFirst && this.#faults.has("deaf")) || (this.#faults.has("hurried") && performance.now() - answeredMs < HURRIED_MS);
+      isFirst = false;
+      if (isUnheard) return;
       if (!far.write(bytes)) near.pause();
     });
     far.on("drain", () => near.resume());
     far.on("data", (bytes) =>
       this.#answer(() => {
+        answeredMs = performance.now();
         if (!near.destroyed && !near.write(bytes)) far.pause();
       }),
     );

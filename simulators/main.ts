@@ -30,7 +30,7 @@ const SCENARIOS: readonly Scenario[] = [
     name: "press-1",
     what: "a press with a Modbus controller",
     port: 1502,
-    faults: ["locked", "wrong-unit"],
+    faults: ["locked", "wrong-unit", "deaf", "hurried"],
     load: async () => (await import("./machines/press.ts")).startPress,
   },
   {

@@ -28,6 +28,11 @@ export interface Framing {
   /** Requests under way at once; a hard bound. */
   readonly maxInFlight: number;
   /**
+   * After so many ms the first request of a connection is sent once more, with its `answerMs` again, where nothing at all has come over the
+   * connection. Undefined: not again. `sent`: how often it was sent so far. Default: never.
+   */
+  repeatMs?(sent: number, answerMs: number): number | undefined;
+  /**
    * What tells the device that this is the end: sent where the exchange itself closes the connection, because a request has no answer in
    * time or its signal aborts. Default: nothing.
    */
@@ -46,7 +51,7 @@ export function takeFor(refuse: (error: Error) => void, take: () => string | und
 
 interface Pending {
   readonly describe: () => string;
-  readonly deadline: Deadline;
+  deadline: Deadline;
   end(error: Error): void;
 }
 
@@ -68,6 +73,8 @@ export class Exchange {
   /** Bytes of the frame that is held that have counted as progress. */
   #counted = 0;
   #isReleased = false;
+  /** Nothing has come over the connection. */
+  #isFresh = true;
   /** Of the frame that is held, where the framing has one. */
   #stall: Deadline | undefined;
   /** Requests since one was alone under way, with that one. */
@@ -119,29 +126,31 @@ export class Exchange {
     this.#watch(ctx.signal);
     return new Promise((resolve, reject) => {
       const { answerMs } = ctx.timeouts;
-      const deadline = this.#deadlines.add(answerMs, () =>
-        this.#giveUp(new ReasonError("TIMEOUT", `no answer within ${answerMs} ms to ${describe()}`)),
-      );
+      const giveUp = () => this.#giveUp(new ReasonError("TIMEOUT", `no answer within ${answerMs} ms to ${describe()}`));
       const request: Pending = {
         describe,
-        deadline,
+        deadline: this.#deadlines.add(answerMs, giveUp),
         end: (error) => {
           if (!takeOut(this.#pending, request)) return;
-          deadline.cancel();
+          request.deadline.cancel();
           reject(error);
         },
       };
       const answer = (value: T | Promise<T>): void => {
         if (!takeOut(this.#pending, request)) return;
-        deadline.cancel();
+        request.deadline.cancel();
         resolve(value);
       };
-      this.#pending.push(request);
-      try {
-        start(answer, request.end);
-      } catch (error) {
-        request.end(error instanceof Error ? error : new Error(messageOf(error)));
-      }
+      const send = (): void => {
+        try {
+          start(answer, request.end);
+        } catch (error) {
+          request.end(error instanceof Error ? error : new Error(messageOf(error)));
+        }
+      };
+      const isFirst = this.#pending.push(request) === 1 && this.#isFresh;
+      send();
+      if (isFirst) this.#repeatLater(request, 1, answerMs, send, giveUp);
     });
   }
 
@@ -164,6 +173,19 @@ export class Exchange {
     this.#held = NOTHING;
     this.#connection.onBytes(undefined);
     return rest;
+  }
+
+  /** See Framing.repeatMs. */
+  #repeatLater(request: Pending, sent: number, answerMs: number, send: () => void, giveUp: () => void): void {
+    const againMs = this.#framing.repeatMs?.(sent, answerMs);
+    if (againMs === undefined || !this.#pending.includes(request)) return;
+    request.deadline.cancel();
+    request.deadline = this.#deadlines.add(againMs, () => {
+      request.deadline = this.#deadlines.add(this.#isFresh ? answerMs : Math.max(0, answerMs - againMs), giveUp);
+      if (!this.#isFresh) return;
+      send();
+      this.#repeatLater(request, sent + 1, answerMs, send, giveUp);
+    });
   }
 
   /** Why a request cannot be sent at all. */
@@ -246,6 +268,7 @@ export class Exchange {
       }
       if (length === undefined || this.#start + length > bytes.length) break;
       const frame = bytes.subarray(this.#start, this.#start + length);
+      this.#isFresh = false;
       this.#tap?.("in", Uint8Array.prototype.slice.call(frame));
       this.#start += length;
       this.#counted = 0;

@@ -4,6 +4,8 @@ import type { Reading } from "../../src/model/value.ts";
 import { type DriverContext, defineDriver } from "../driver.ts";
 import { openTcp } from "../lib/tcp.ts";
 import { type ModbusAddress, parseAddress, wireOf } from "./address.ts";
+import { FirstRequest } from "./first-request.ts";
+import { Hurry } from "./hurry.ts";
 import { linkModbus } from "./link.ts";
 import { describeRead, limitsOf, type ModbusLimits, type ModbusRead, plan, planSteps } from "./plan.ts";
 import { type ModbusSettings, settingsSchema } from "./settings.ts";
@@ -39,15 +41,24 @@ export default defineDriver<ModbusTcpDetails, ModbusSettings, ModbusAddress, Mod
   planSteps,
   async connect({ details, settings }, ctx) {
     const connection = await openTcp(endpoint(details), ctx);
-    const link = linkModbus(connection, ctx.tap);
-    const readAfterPause = async (request: ModbusRead, readCtx: DriverContext): Promise<readonly Reading[]> => {
-      const waitMs = link.answeredMs() + request.pauseMs - performance.now();
+    const link = linkModbus(connection, ctx.tap, new FirstRequest(ctx));
+    const hurry = new Hurry(ctx);
+    const readInTime = async (request: ModbusRead, pauseMs: number, readCtx: DriverContext): Promise<readonly Reading[]> => {
+      const waitMs = link.answeredMs() + pauseMs - performance.now();
       if (waitMs > 0) await sleep(waitMs, readCtx.signal);
-      return link.read(request, readCtx);
+      const afterMs = performance.now() - link.answeredMs();
+      try {
+        const readings = await link.read(request, readCtx);
+        hurry.answered(request, afterMs);
+        return readings;
+      } catch (error) {
+        hurry.failed(request, afterMs, error);
+        throw error;
+      }
     };
     return {
       limits: knownLimits(settings),
-      read: (request, readCtx) => (request.pauseMs === 0 ? link.read(request, readCtx) : readAfterPause(request, readCtx)),
+      read: (request, readCtx) => readInTime(request, Math.max(request.pauseMs, hurry.pauseMs), readCtx),
       alive: () => connection.alive(),
       close: () => connection.close(),
     };

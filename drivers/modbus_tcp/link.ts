@@ -6,6 +6,7 @@ import type { Connection } from "../lib/connection.ts";
 import { Exchange, takeFor } from "../lib/exchange.ts";
 import { createDeviceMemory, createIdCounter } from "../lib/ids.ts";
 import { exceptionFault } from "./exceptions.ts";
+import type { FirstRequest } from "./first-request.ts";
 import { dataOf, exceptionOf, fence, frameLength, MAX_FRAME_BYTES, miscount, requestFrame, transactionOf, wrongAnswer } from "./frames.ts";
 import { describeRead, type ModbusRead } from "./plan.ts";
 import { readingsOf } from "./readings.ts";
@@ -33,11 +34,12 @@ interface Sent {
 const transactionsOf = createDeviceMemory(() => createIdCounter(16));
 
 /** Reads over an open connection; transaction ids go on where those of the last connection ended. Throws as `Session.read` does. */
-export function linkModbus(connection: Connection, tap: Tap | undefined): ModbusLink {
+export function linkModbus(connection: Connection, tap: Tap | undefined, first: FirstRequest | undefined): ModbusLink {
   const transactions = transactionsOf(connection.where);
   // What ends without an answer ends the connection too, and all of this with it. An array, as in Exchange.
   const sent: Sent[] = [];
   let unmatched = 0;
+  let requests = 0;
   let answeredMs = Number.NEGATIVE_INFINITY;
 
   const exchange = new Exchange(connection, tap, {
@@ -45,6 +47,7 @@ export function linkModbus(connection: Connection, tap: Tap | undefined): Modbus
     frameLength,
     maxFrameBytes: MAX_FRAME_BYTES,
     maxInFlight: MAX_IN_FLIGHT,
+    ...(first && { repeatMs: (times: number, answerMs: number) => first.repeatMs(times, answerMs) }),
     onFrame(frame) {
       const id = transactionOf(frame);
       const known = sent.find(({ transaction }) => transaction === id);
@@ -56,6 +59,7 @@ export function linkModbus(connection: Connection, tap: Tap | undefined): Modbus
       const wrong = wrongAnswer(request, frame);
       if (wrong !== undefined) return wrong;
       takeOut(sent, known);
+      if (answeredMs < 0) first?.answered(known === sent[0] ? 1 : requests);
       answeredMs = performance.now();
       return takeFor(refuse, () => {
         const exception = exceptionOf(frame);
@@ -77,6 +81,7 @@ export function linkModbus(connection: Connection, tap: Tap | undefined): Modbus
         (answer, refuse) => {
           const transaction = transactions.next();
           const request = requestFrame(transaction, read);
+          requests++;
           sent.push({ transaction, read, request, answer, refuse });
           exchange.send(request);
         },

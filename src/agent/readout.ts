@@ -14,6 +14,7 @@ import type { LearnedGroups } from "./learned-groups.ts";
 import { LookUpTime } from "./look-up-time.ts";
 import { Preparation } from "./preparation.ts";
 import { type Read, readOnce } from "./read.ts";
+import { type Evidence, namedSilence } from "./silence.ts";
 import type { SourceSpec } from "./source-spec.ts";
 
 /** A readout may take as long as its interval, or a connect and one answer, and at least this. */
@@ -198,8 +199,9 @@ export class Readouts {
     this.#giveBack(open.turn, result, stop);
     const { readings, definite, restMs, unreached, requests, answered } = result;
     const late = unreached > 0 && answered === 0;
+    const known = result.failure && namedSilence(result.failure, this.#evidence(requests));
     const failure =
-      result.failure ?? (late ? new ReasonError("TIMEOUT", "the readout's deadline came before any variable was asked for") : undefined);
+      known ?? (late ? new ReasonError("TIMEOUT", "the readout's deadline came before any variable was asked for") : undefined);
     const { time, bootTimeMs } = at;
     return { time, spanMs, bootTimeMs, readings, failure, definite, restMs, unreached, requests, waitedMs: 0 };
   }
@@ -332,6 +334,13 @@ export class Readouts {
       if (failure || !session?.alive()) aside.settle(failure ?? new Error("the connection ended before"));
       else await readAside(aside, this.#spec.driver, this.#ownLimits(session.limits), session, ctx);
     }
+  }
+
+  #evidence(requests: number): Evidence {
+    const { share, hasHealthyOthers } = this.#access.membership;
+    const { isHeard } = this.#learned;
+    const { answerMs } = this.#spec.timeouts;
+    return { requests, isHeard, hasHealthyOthers: hasHealthyOthers(), slowestMs: share.answerMs(), answerMs };
   }
 
   #giveBack(turn: Turn | undefined, { session, closing, refused, failure, answered }: Read, stop: AbortSignal): void {

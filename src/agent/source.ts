@@ -88,6 +88,17 @@ export interface RunningSource {
 const LONG_OUTAGE_MS = 600_000;
 /** Between two tries of a source without an answer, while others of its device are answered. */
 const LONGEST_PAUSE_AMONG_OTHERS_MS = 30_000;
+/** Between two tries of what can be asked at nobody's cost: a device alone that does not take or keep a connection, or says nothing. */
+const LONGEST_PAUSE_ALONE_MS = 10_000;
+const COSTS_NOBODY: ReadonlySet<string> = new Set([
+  "HOST_DOWN",
+  "NETWORK_UNREACHABLE",
+  "CONNECTION_REFUSED",
+  "CONNECTION_RESET",
+  "CONNECTION_CLOSED",
+  "NO_ROUTE_TO_HOST",
+  "TIMEOUT",
+]);
 /** A wait for the connection that is longer than so many intervals is a warning. */
 const LONG_WAIT_INTERVALS = 2;
 
@@ -323,7 +334,8 @@ class SourceTask {
       if (outcome.requests > 0) this.#times.take(outcome);
     }
     const { restMs } = outcome;
-    const next = problem && outcome.failure ? this.#retryAt(due, now, restMs) : this.#nextTick(due, now, restMs);
+    const next =
+      problem && outcome.failure ? this.#retryAt(due, now, restMs, outcome.failure.reason.type) : this.#nextTick(due, now, restMs);
     if (this.#trouble || restMs > 0) this.#nextRetryMs = next;
     this.#isPause = this.#trouble !== undefined && restMs === 0;
     const before = this.#state;
@@ -336,13 +348,14 @@ class SourceTask {
     return next;
   }
 
-  #retryAt(due: number, now: number, restMs: number): number {
+  #retryAt(due: number, now: number, restMs: number, reason: string): number {
     this.#trouble ??= { beganMs: due, backoff: createBackoff() };
     const troubleMs = now - this.#trouble.beganMs;
     const steadyMs = this.#trouble.backoff(troubleMs);
     if (troubleMs >= LONG_OUTAGE_MS) this.#learned.forget();
-    const pauseMs = this.#readouts.hasHealthyOthers() ? Math.min(steadyMs, LONGEST_PAUSE_AMONG_OTHERS_MS) : steadyMs;
-    return now + Math.max(pauseMs, restMs);
+    const aloneMs = COSTS_NOBODY.has(reason) ? LONGEST_PAUSE_ALONE_MS : Number.POSITIVE_INFINITY;
+    const longestMs = this.#readouts.hasHealthyOthers() ? LONGEST_PAUSE_AMONG_OTHERS_MS : aloneMs;
+    return now + Math.max(Math.min(steadyMs, longestMs), restMs);
   }
 
   #nextTick(due: number, now: number, restMs: number): number {

@@ -238,6 +238,26 @@ const CONDITIONS: { readonly [C in Condition]: (at: Location) => Explanation } =
     cause: "Another service listens on this port, or the configured type is wrong.",
     nextStep: `Compare type and port with the manual of the ${what}; the detail says what it sent.${walk}`,
   }),
+  never_answered: ({ device, what, walk }) => ({
+    sentence: `${asSubject(device)} takes the connection and answers nothing.`,
+    cause: `Another service listens on this port, the unit id, rack or node is wrong, or all places of the ${what} for clients are in use.`,
+    nextStep: `Compare type, port and unit id with the manual of the ${what}, and close other programs that talk to it.${walk}`,
+  }),
+  answers_no_more: ({ device, what, walk }) => ({
+    sentence: `${asSubject(device)} takes the connection and does not answer any more.`,
+    cause: `The ${what} is starting up, stopped or overloaded, or another program has taken its place for clients.`,
+    nextStep: `Look at the ${what}'s own display and load, and close other programs that talk to it.${walk}`,
+  }),
+  unit_silent: ({ device, walk }) => ({
+    sentence: `${asSubject(device)} answers other data sources, and not this one.`,
+    cause: "The unit behind the gateway is off or not connected, or its unit id is wrong.",
+    nextStep: `Check power, wiring and unit id of the unit; the detail names the one that was asked.${walk}`,
+  }),
+  answers_too_slow: ({ device, source, walk }) => ({
+    sentence: `${asSubject(device)} answers, and too slowly.`,
+    cause: "Its answers take nearly as long as one is waited for: it is busy, or its line is slow.",
+    nextStep: `Wait longer for it (answer_timeout in the settings of ${source}), or ask it for less or more seldom.${walk}`,
+  }),
   collector_host_trouble: ({ what }) => ({
     sentence: "The collector's machine refuses: it lacks file handles, ports, memory or rights.",
     cause: `This machine is overloaded or wrongly set up; the ${what} is not at fault.`,

@@ -15,6 +15,10 @@ export const CONDITIONS = [
   /** a controller that can be reached has no CPU at the configured rack and slot */ "module_not_found",
   /** bytes that do not follow the protocol */ "protocol_violation",
   /** the collector's own host refuses: out of file handles, ports, memory, rights */ "collector_host_trouble",
+  /** TIMEOUT: the device takes the connection, and has answered nothing since the start */ "never_answered",
+  /** TIMEOUT: the device takes the connection, and answered before */ "answers_no_more",
+  /** TIMEOUT: the device answers other data sources, and not this one */ "unit_silent",
+  /** TIMEOUT: the last answers took nearly as long as one is waited for */ "answers_too_slow",
   /** a sink is connected, values wait for it, and none is delivered */ "delivery_stalled",
   /** our own failure */ "internal_error",
 ] as const;

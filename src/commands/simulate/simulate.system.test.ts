@@ -105,7 +105,9 @@ describe("collector simulate", () => {
   it("lists the machines, for people and as JSON, whatever is installed beside", async () => {
     const { out } = await runCommand("simulate");
     expect(out).toMatch(/^TYPE +PORT +NAME +MACHINE\nmodbus_tcp +1502 +press-1 +a press with a Modbus controller\n/);
-    expect(out).toContain("  locked (modbus_tcp, s7, vendor_a, fins)\n  wrong-unit (modbus_tcp)\n");
+    expect(out).toContain(
+      "  locked (modbus_tcp, s7, vendor_a, fins)\n  wrong-unit (modbus_tcp)\n  deaf (modbus_tcp)\n  hurried (modbus_tcp)\n",
+    );
     expect(Math.max(...out.split("\n").map((one) => one.length))).toBeLessThanOrEqual(80);
     const { machines } = JSON.parse((await runCommand("simulate", "--list", "--json")).out);
     expect(machines.map((machine: { type: string }) => machine.type)).toEqual([...TYPES, "odac"]);
@@ -133,7 +135,9 @@ describe("collector simulate", () => {
       "simulate modbus: expected modbus_tcp, opcua, s7, s7plus, vendor_a, fins, vendor_gateway, odac; do you mean modbus_tcp?",
     );
     expect(await fails("vendor_b")).toContain("its protocol is not public, so there is nothing to simulate");
-    expect(await fails("s7", "--fault", "loud")).toContain("--fault loud: expected silent, refuses, slow, drop, locked, wrong-unit");
+    expect(await fails("s7", "--fault", "loud")).toContain(
+      "--fault loud: expected silent, refuses, slow, drop, locked, wrong-unit, deaf, hurried",
+    );
     expect(await fails("s7", "--fault", "wrong-unit")).toContain("--fault wrong-unit: s7 has silent, refuses, slow, drop, locked");
     expect(await fails("s7", "--after", "1s")).toContain("--after needs a --fault");
     expect(await fails("s7", "--after", "soon", "--fault", "slow")).toContain("--after soon: expected a duration such as 30s or 1min");

@@ -1,0 +1,33 @@
+import { expect, it } from "vitest";
+import { explainReason } from "../model/catalogue.ts";
+import { ReasonError } from "../model/reason.ts";
+import { type Evidence, namedSilence, silenceOf } from "./silence.ts";
+
+const EVIDENCE: Evidence = { requests: 1, isHeard: true, hasHealthyOthers: false, slowestMs: 5, answerMs: 3000 };
+
+it.each<[string, Partial<Evidence>, ReturnType<typeof silenceOf>, RegExp]>([
+  ["no connection", { requests: 0, isHeard: false }, null, /did not answer in time/],
+  ["another protocol, or a wrong unit alone on its port", { isHeard: false }, "never_answered", /takes the connection and answers nothing/],
+  ["a device that was read before", {}, "answers_no_more", /does not answer any more/],
+  [
+    "a wrong unit beside others that answer",
+    { isHeard: false, hasHealthyOthers: true },
+    "unit_silent",
+    /answers other data sources, and not this one/,
+  ],
+  ["a device that became slower", { slowestMs: 1600 }, "answers_too_slow", /too slowly/],
+])("%s has a sentence of its own", (_, change, condition, sentence) => {
+  const evidence = { ...EVIDENCE, ...change };
+  expect(silenceOf(evidence)).toBe(condition);
+  const named = namedSilence(new ReasonError("TIMEOUT", "no answer within 3000 ms"), evidence);
+  expect(named.reason).toEqual({ type: "TIMEOUT" });
+  expect(explainReason(named.reason, named.condition ?? null, { endpoint: "10.0.0.1:502" }).sentence).toMatch(sentence);
+});
+
+it("leaves every other reason, and a time-out that is named already, as it is", () => {
+  for (const failure of [
+    new ReasonError("CONNECTION_RESET", "reset"),
+    new ReasonError("TIMEOUT", "no answer", { condition: "server_refuses" }),
+  ])
+    expect(namedSilence(failure, EVIDENCE)).toBe(failure);
+});

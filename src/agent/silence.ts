@@ -1,0 +1,32 @@
+import type { Condition } from "../model/condition.ts";
+import { ReasonError } from "../model/reason.ts";
+
+/** Evidence about a device that did not answer a source in time. */
+export interface Evidence {
+  /** Requests of the readout: without any, the connection itself was not taken. */
+  readonly requests: number;
+  /** The source was answered since it began. */
+  readonly isHeard: boolean;
+  /** Other sources of the device are answered. */
+  readonly hasHealthyOthers: boolean;
+  /** The slowest of the last answers, and how long one is waited for, ms. */
+  readonly slowestMs: number;
+  readonly answerMs: number;
+}
+
+/** An answer that took this part of the time-out says that the next one may take more. */
+const SLOW = 0.5;
+
+/** The kind of silence behind a TIMEOUT, by what is known beside it; null: it is not known better. Pure. */
+export function silenceOf({ requests, isHeard, hasHealthyOthers, slowestMs, answerMs }: Evidence): Condition | null {
+  if (requests === 0) return null;
+  if (slowestMs > SLOW * answerMs) return "answers_too_slow";
+  if (hasHealthyOthers) return "unit_silent";
+  return isHeard ? "answers_no_more" : "never_answered";
+}
+
+/** A failure with the condition that says it better, where it is a time-out without one. Pure. */
+export function namedSilence(failure: ReasonError, evidence: Evidence): ReasonError {
+  const condition = failure.reason.type === "TIMEOUT" && failure.condition === undefined ? silenceOf(evidence) : null;
+  return condition ? new ReasonError("TIMEOUT", failure.message, { condition, cause: failure }) : failure;
+}
