@@ -52,4 +52,8 @@ describe("requests", () => {
     const within = (within_ms?: number) => requestOf({ id: 1, request: "servers", within_ms }, 10).withinMs;
     expect([within(), within(50), within(1e12)]).toEqual([600_000, 50, 600_000]);
   });
+
+  it.each([0, 0.5, -1, "1", null])("refuses a request that waits %j ms, and names the field", (within_ms) => {
+    expect(() => requestOf({ id: 1, request: "servers", within_ms }, 10)).toThrow(/within_ms/);
+  });
 });

@@ -81,6 +81,8 @@ export interface PassView {
   readonly good: number;
   hasReading(index: number): boolean;
   isRead(request: Request): boolean;
+  /** True: all of it has values in this readout. */
+  isGood(request: Request): boolean;
   give(points: readonly Point[], reading: Reading): void;
   /** Asks these as planned before anything else is looked for. */
   queue(planned: readonly Planned[]): void;

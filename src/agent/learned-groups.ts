@@ -104,6 +104,8 @@ export class LearnedGroups {
   readonly unplanned = new Map<Point, BadReading>();
   /** Points that no request holds together with points before them: the device lacks something in between. */
   readonly cuts = new Set<Point>();
+  /** All gaps are cut, because the device has refused some and bridged none. */
+  refusesGaps = false;
   readonly silent = new Map<string, Silent>();
   /** Cuts beside a closed point, by when it was tried last to do without them. */
   readonly bridgesTriedMs = new Map<Point, number>();
@@ -162,6 +164,7 @@ export class LearnedGroups {
   forget(): void {
     this.closed.clear();
     this.cuts.clear();
+    this.refusesGaps = false;
     this.silent.clear();
     this.heard.clear();
     this.bridgesTriedMs.clear();
@@ -269,6 +272,11 @@ export class LearnedGroups {
   /** Those of the plan at hand; undefined: nothing is planned yet. */
   get limits(): Limits | undefined {
     return this.#limits;
+  }
+
+  /** The driver that has planned; undefined: nothing is planned yet. */
+  get driver(): AnyDriver | undefined {
+    return this.#driver;
   }
 
   /** Requests of the fresh plan. */

@@ -224,6 +224,10 @@ export class ReadPass implements PassView {
     return points.every(({ index }) => this.hasReading(index));
   }
 
+  isGood({ points }: Request): boolean {
+    return points.every(({ index }) => this.#asking.readings[index]?.quality === "good");
+  }
+
   give(points: readonly Point[], reading: Reading): void {
     this.#asking.give(points, reading);
   }

@@ -1,5 +1,6 @@
 import type { Point } from "../../drivers/driver.ts";
 import { tookNoTime } from "./answer-pace.ts";
+import { cutAllGaps } from "./bridges.ts";
 import type { SearchTime } from "./device-time.ts";
 import { type Extra, type ExtraFailure, pauseMs, type SearchContext } from "./extras.ts";
 import type { BadReading, FailureKind, Group, Search } from "./learned-groups.ts";
@@ -187,6 +188,18 @@ export class RunSearches {
     if (!found || !("cutBefore" in found)) return;
     this.#context.learned.cuts.add(found.cutBefore);
     this.#end(search);
+    this.#cutAllGaps();
+  }
+
+  /** Searches for what is refused begin again, with requests that bridge nothing. */
+  #cutAllGaps(): void {
+    const { learned, pass } = this.#context;
+    if (!cutAllGaps(learned, (request) => pass.isGood(request))) return;
+    this.#searches = this.#searches.filter(({ kind }) => kind !== "refused");
+    for (const group of learned.groups) {
+      group.searches = group.searches.filter(({ kind }) => kind !== "refused");
+      this.#open(group);
+    }
   }
 
   sampleAnswered(search: Search): void {

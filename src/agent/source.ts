@@ -294,6 +294,7 @@ class SourceTask {
       ...(preparing ? [`${preparing.done} of ${preparing.total} addresses are looked up; the others follow in the next readouts`] : []),
       ...[this.#fit.warning, this.#noTimes, this.#deviceClock.warning, this.#odd?.warning].filter((one) => one !== undefined),
       ...(hasWaited ? [waited] : []),
+      ...(this.#learned.refusesGaps && this.#learned.cuts.size > 0 ? [REFUSES_GAPS] : []),
       ...culprits(this.#learned, this.#layout),
     ];
   }
@@ -431,6 +432,8 @@ class SourceTask {
   }
 }
 
+const REFUSES_GAPS =
+  "the device refuses requests that hold more than what is asked for: they are asked apart; a gap of 0 in the settings (max_gap) keeps it so over restarts";
 const NAMED_CULPRITS = 5;
 
 /** Addresses on which the connection ends or that stay without an answer: they cost more than their own reading. */

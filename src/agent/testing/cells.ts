@@ -71,6 +71,7 @@ export class Cells {
     this.learned = new LearnedGroups(this.points);
     this.driver = {
       plan: (points: readonly Point[], _: Limits, apart?: ReadonlySet<Point>) => this.plan(points, apart),
+      answerBytes: ({ points }: Request) => Math.max(...points.map(cellOf)) - Math.min(...points.map(cellOf)) + 1,
     } as unknown as AnyDriver;
     this.#share = this.#time.join(this.#options.intervalMs);
   }
