@@ -433,7 +433,7 @@ class SourceTask {
 }
 
 const REFUSES_GAPS =
-  "the device refuses requests that hold more than what is asked for: they are asked apart; a gap of 0 in the settings (max_gap) keeps it so over restarts";
+  "the device refuses requests over unused addresses between variables: each run has a request of its own; a gap of 0 in the settings (max_gap) keeps it so over restarts";
 const NAMED_CULPRITS = 5;
 
 /** Addresses on which the connection ends or that stay without an answer: they cost more than their own reading. */
