@@ -13,6 +13,7 @@ const SLOW = "**/*.{slow,system,parts,nightly}.test.ts";
 const LONGEST = [
   "test/conformance/drivers/s7plus.test.ts",
   "test/isolation/shared-lane.test.ts",
+  "test/isolation/onset-sockets.test.ts",
   "test/isolation/s7plus.nightly.test.ts",
   "test/lab/systemd/package.parts.test.ts",
   "test/cabinet/cabinet.parts.test.ts",

@@ -42,6 +42,14 @@ describe("what reads", () => {
     expect(fence(unconnectedRequest(1, routed(packet, slotRoute(2), 500)))).toBe(true);
   });
 
+  it.each([-1, 1, 256])("does not pass a message that says it has %d bytes more than it has", (more) => {
+    for (const frame of [connectedRequest(1, 2, READS.tag), unconnectedRequest(1, READS.tag), registerRequest(), unregisterRequest(1)]) {
+      const changed = Buffer.from(frame);
+      changed.writeUInt16LE((changed.readUInt16LE(2) + more) & 0xffff, 2);
+      expect(fence(changed)).toContain("bytes that are not an EtherNet/IP message");
+    }
+  });
+
   it("passes what begins and ends sessions and connections", () => {
     for (const frame of [registerRequest(), unregisterRequest(1)]) expect(fence(frame)).toBe(true);
     for (const cip of [openRequest(wish), openRequest({ ...wish, sizeBytes: 4002, isLarge: true }), closeRequest(triple, slotRoute(0))])

@@ -91,6 +91,8 @@ interface User {
   inFullMs: number;
   isInFull: boolean;
   isShadowed: boolean;
+  /** A gateway was busy for so long with what it asked for in vain; undefined: not known. */
+  holdMs: number | undefined;
   /** Requests in a row without an answer. */
   inVain: number;
   notBeforeMs: number;
@@ -234,6 +236,7 @@ export class DeviceTime {
       inFullMs: never,
       isInFull: false,
       isShadowed: false,
+      holdMs: undefined,
       inVain: 0,
       notBeforeMs: never,
       wasQuick: false,
@@ -247,7 +250,7 @@ export class DeviceTime {
       mayProbe: (isOwnTime) => this.#mayProbe(user, isOwnTime),
       searchTime: () => this.#searchTime(user),
       cut: (tookMs, part) => this.#gaveUp(user, tookMs, part),
-      holdMs: () => this.#holdMs,
+      holdMs: () => this.#holdOf(user),
       probed: (costMs, time, part) => this.#probed(user, costMs, time, part),
       answered: (ms) => {
         user.answeredMs = this.#now();
@@ -262,7 +265,7 @@ export class DeviceTime {
       answerMs: () => user.pace.expectedMs,
       isShadowed: () => user.isShadowed,
       wasQuick: () => user.wasQuick,
-      mayLookAgain: () => this.#mayLookAgain(),
+      mayLookAgain: () => this.#mayLookAgain(user),
       mayWaitInFull: () => this.#mayWaitInFull(user),
       mayBeBusy: (fullMs) => this.#pace.timeoutMs(fullMs) < fullMs && this.#mayBeBusy(),
       expectedCostMs: (fullMs) => Math.max(this.#usualCostMs, this.#pace.timeoutMs(fullMs)),
@@ -300,8 +303,8 @@ export class DeviceTime {
     return costMs <= (SPARE_ASK - this.#load()) * intervalMs && this.#now() >= this.#spareAtMs ? "spare" : undefined;
   }
 
-  #mayLookAgain(): boolean {
-    const costMs = Math.max(this.#holdMs, LEAST_TIMEOUT_MS);
+  #mayLookAgain(user: User): boolean {
+    const costMs = Math.max(this.#holdOf(user), LEAST_TIMEOUT_MS);
     const may = this.#usedOfReserveMs() + costMs <= SEARCH_AT_ONCE_MS;
     if (may) this.#takeOfReserve(costMs);
     return may;
@@ -365,14 +368,16 @@ export class DeviceTime {
     return this.#now() < this.settledAtMs;
   }
 
-  #ownTimeoutMs({ pace, inVain }: User, fullMs: number): number {
+  #ownTimeoutMs(user: User, fullMs: number): number {
+    const { pace, inVain } = user;
+    const holdMs = this.#holdOf(user);
     // A source may have become slower than it was: each second try is waited for twice as long.
     const triedMs = pace.timeoutMs(fullMs) * (inVain % 2 === 1 ? 2 : 1);
     // For as long as a gateway is busy with it, waiting costs nobody more.
-    const ownMs = Math.min(fullMs, inVain > 0 && this.#holdMs > 0 ? Math.max(triedMs, this.#holdMs + LEAST_TIMEOUT_MS) : triedMs);
+    const ownMs = Math.min(fullMs, inVain > 0 && holdMs > 0 ? Math.max(triedMs, holdMs + LEAST_TIMEOUT_MS) : triedMs);
     if (this.#inVain === 0) return ownMs;
     // The gateway's work on the first in a row that was in vain may not have ended.
-    const busyMs = Math.max(0, this.#inVainSinceMs + this.#holdMs - this.#now());
+    const busyMs = Math.max(0, this.#inVainSinceMs + this.#holdOf(this.#inVainUser) - this.#now());
     const patientMs = this.#inVain >= BUSY_AFTER ? PATIENCE * ownMs : ownMs;
     return Math.min(fullMs, Math.max(patientMs, ownMs + busyMs));
   }
@@ -404,9 +409,10 @@ export class DeviceTime {
       this.#inVainPart = part;
     }
     const isAnother = this.#inVainUser !== user || this.#inVainPart !== part;
-    const freeForMs = this.#now() - this.#inVainSinceMs - this.#holdMs * (this.#inVain - 1);
+    const holdMs = this.#holdOf(this.#inVainUser);
+    const freeForMs = this.#now() - this.#inVainSinceMs - holdMs * (this.#inVain - 1);
     // A gateway that had time for it, as far as is known, was not busy.
-    user.isShadowed = isAnother && (this.#holdMs === 0 || freeForMs < user.pace.timeoutMs(LEAST_TIMEOUT_MS) / 2);
+    user.isShadowed = isAnother && (holdMs === 0 || freeForMs < user.pace.timeoutMs(LEAST_TIMEOUT_MS) / 2);
     user.wasQuick = tookNoTime(tookMs);
     if (!user.isShadowed && !user.wasQuick) user.inVain++;
     if (!user.isShadowed) this.#inVainSinceMs = this.#now() - tookMs;
@@ -440,11 +446,18 @@ export class DeviceTime {
     for (const other of this.#users) if (other !== user && other.hasFailed) other.onOtherBack();
   }
 
+  #holdOf(user: User | undefined): number {
+    return user?.holdMs ?? this.#holdMs;
+  }
+
   /** An answer that came late tells how long a gateway was busy before; one that came at once, that it was free by then. */
   #noteHold(ms: number): void {
     const sinceMs = this.#now() - this.#inVainSinceMs;
-    const isLate = ms > LEAST_TIMEOUT_MS / 2;
-    this.#holdMs = isLate ? sinceMs : Math.min(this.#holdMs, sinceMs - ms);
+    const user = this.#inVainUser;
+    if (ms > LEAST_TIMEOUT_MS / 2) {
+      this.#holdMs = sinceMs;
+      if (user) user.holdMs = sinceMs;
+    } else if (user) user.holdMs = Math.min(user.holdMs ?? this.#holdMs, sinceMs - ms);
   }
 
   /** Others of the device keep most of their readouts beside requests that take as long as one of their intervals. */
@@ -469,7 +482,7 @@ export class DeviceTime {
     this.#pace.noteAtMost(ms);
     user.pace.noteAtMost(ms);
     if (!this.#inVainUser?.wasQuick) this.#noteHold(ms);
-    this.#lastCostMs = this.#hasShadowed ? this.#holdMs : this.#lastCostMs + ms;
+    this.#lastCostMs = this.#hasShadowed ? this.#holdOf(this.#inVainUser) : this.#lastCostMs + ms;
     this.#inVain = 0;
     this.#hasShadowed = false;
     if (this.#isUsual) this.#usualCostMs = this.#lastCostMs;

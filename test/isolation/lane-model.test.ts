@@ -28,6 +28,8 @@ interface Outcome {
   readonly most: number;
   /** Readouts that had neither a value nor a fault for a variable. */
   readonly unexplained: number;
+  /** Values of the whole play that were another variable's, or older than their readout. */
+  readonly wrong: number;
   /** Its states while something was wrong. */
   readonly states: readonly string[];
 }
@@ -101,6 +103,7 @@ async function outcomesOf(play: Play): Promise<readonly Outcome[]> {
       after: seen.at(-1)?.asked ?? 0,
       most: Math.max(...inOne.map(({ asked }) => asked)),
       unexplained: seen.filter((one) => one.unexplained > 0).length,
+      wrong: model.wrong,
       states: [...(states[n] ?? [])],
     };
   });
@@ -123,6 +126,7 @@ async function check(play: Play, margin = MARGIN): Promise<number> {
     }
     expect(one.healedMs, words).toBeLessThan(HEALED_WITHIN_MS);
     expect(one.unexplained, words).toBe(0);
+    expect(one.wrong, words).toBe(0);
     expect(one.after, words).toBe(one.fresh);
     expect(one.most, words).toBeLessThanOrEqual(one.fresh + EXTRAS);
   }
@@ -178,6 +182,15 @@ const MANY = Array.from({ length: 500 }, (_, register) => register);
 const WELL = { units: [1], intervalMs: 1000 };
 /** What once went wrong, by what went wrong, with the longest gap in parts of two intervals and a time-out. */
 const NAMED: Readonly<Record<string, Play & { readonly gap: number }>> = {
+  "a healthy unit was given up in the shadow of a slow one": {
+    gap: 3,
+    lane: of(0, [WELL, { units: [2], intervalMs: 1000 }, { units: [3], intervalMs: 1000 }, { units: [4, 5, 6], intervalMs: 1000 }]),
+    spells: [
+      spell("silent", 2, undefined, 2195, 3000),
+      { ...spell("slow", 2, 0, 2195, 60_000), fault: { kind: "slow", unit: 2, register: 0, takesMs: 2500 } },
+      spell("silent", 3, 7, 3435, 60_000),
+    ],
+  },
   "the request over the found register was asked at once again, and waited for in full": {
     gap: 1.3,
     lane: of(0, [WELL, { units: [2], intervalMs: 1000 }]),

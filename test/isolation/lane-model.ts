@@ -13,7 +13,7 @@ import { rig, source, variable } from "../support/agent.ts";
 
 /** What goes wrong: with a whole unit, or with one register of it. */
 export interface LaneFault {
-  readonly kind: "silent" | "slow" | "fin" | "rst" | "malformed" | "gateway" | "missing" | "refused";
+  readonly kind: "silent" | "slow" | "busy" | "fin" | "rst" | "malformed" | "gateway" | "missing" | "refused";
   readonly unit: number;
   /** Absent: whatever is asked of the unit. */
   readonly register?: number | undefined;
@@ -126,6 +126,8 @@ export class LaneModel {
   readonly seen: readonly SeenReadout[][];
   /** By unit: when a readout brought each of its variables with a good value. */
   readonly wholeAtMs = new Map<number, number[]>();
+  /** Values of another variable, or older than their readout. */
+  wrong = 0;
   readonly #options: LaneOptions;
   readonly #dialect: Dialect;
   readonly #rig: ReturnType<typeof rig>;
@@ -206,7 +208,7 @@ export class LaneModel {
     return { ...input, record: { ...input.record, type, readout_interval: intervalMs, details: own } };
   }
 
-  #take(n: number, { readings }: Readout): void {
+  #take(n: number, { readings, time }: Readout): void {
     const atMs = Date.now();
     let good = 0;
     let unexplained = 0;
@@ -217,6 +219,9 @@ export class LaneModel {
         failed.add(point.unit);
         return;
       }
+      const [unit, register, madeMs] = String(readings[i].value).split(" ").map(Number);
+      const isOwn = unit === point.unit && register === point.register;
+      if (!isOwn || madeMs === undefined || madeMs < time) this.wrong++;
       good++;
       point.goodAtMs = atMs;
     });
@@ -255,16 +260,26 @@ export class LaneModel {
           throw new FaultError("no_answer", "exception 11", { scope: "silent" });
         case "missing":
           throw new FaultError("not_found", "exception 2");
+        case "busy":
+          throw new FaultError("device_error", "exception 6", { scope: "busy" });
         case "refused":
           throw new FaultError("device_error", "exception 4");
         default:
-          return request.points.map(() => ({ quality: "good" as const, value: 1 }));
+          return request.points.map((point) => ({ quality: "good" as const, value: this.#valueOf(request, point) }));
       }
     };
     const close = async () => {
       isAlive = false;
     };
     return { limits: this.#dialect.limits, alive: () => isAlive, close, read } as unknown as AnySession;
+  }
+
+  /** Who reads it knows unit, register and second of it. */
+  #valueOf(request: Request, { index }: Request["points"][number]): string {
+    const [range] = this.#dialect.rangesOf(request);
+    const n = this.#options.sources.findIndex(({ units }) => range && units.includes(range.unit));
+    const { unit, register } = this.points[n]?.[index] ?? {};
+    return `${unit} ${register} ${Date.now()}`;
   }
 
   #count(request: Request): void {

@@ -157,7 +157,7 @@ export const MUTATIONS: readonly Mutation[] = [
   mutation("drivers/plugin/values.ts", "arrays of any length are good", "value.length === type.count", "value.length > 0"),
   mutation("drivers/lib/spans.ts", "a request is one longer than allowed", "length <= limits.length", "length <= limits.length + 1"),
   mutation("drivers/lib/convert.ts", "an integer loses digits as a float", "BigInt(kept) === BigInt(value) ? kept : undefined", "kept"),
-  mutation("drivers/odac/driver.ts", "no protocol is host mode", 'protocol_override ?? "none"', 'protocol_override ?? "host"'),
+  mutation("drivers/odac/driver.ts", "a forced protocol is not warned of", "forced === null", "forced !== null"),
   mutation(
     "drivers/plastcontrol/driver.ts",
     "active and passive are mixed up",

@@ -95,3 +95,26 @@ it("begins again with another connection, and hands nothing on of the one before
   expect(said.filter(({ type }) => type === "layout")).toEqual([{ type: "layout", id: 1, layout: layouts.get(1) }]);
   expect(said.filter(({ type }) => type === "committed")).toMatchObject([{ batches: [{ id: 2 }] }]);
 });
+
+it("passes on what the process has for the store over this connection, and nothing of the one before", async () => {
+  const relay = new StoreRelay(() => {});
+  onTestFinished(() => relay.close());
+  const got: unknown[] = [];
+  const connect = (): void => {
+    const { port1, port2 } = new MessageChannel();
+    port1.on("message", (message) => void got.push(message));
+    onTestFinished(() => port1.close());
+    relay.connect(port2, "buffer.db");
+  };
+  connect();
+  connect();
+  const toStore = (link: number, id: number) => relay.pass({ type: "to_store", link, message: { type: "settled", id } as never });
+  toStore(1, 1);
+  toStore(2, 2);
+  toStore(1, 3);
+  toStore(2, 4);
+  await poll(() => got).toEqual([
+    { type: "settled", id: 2 },
+    { type: "settled", id: 4 },
+  ]);
+});
