@@ -28,9 +28,13 @@ const NOTHING: Known = { suspects: [], proofs: 0, step: -1 };
  */
 export class Hurry {
   readonly #ctx: Pick<DriverContext, "device" | "kept" | "log">;
+  #known: Known;
 
   constructor(ctx: Pick<DriverContext, "device" | "kept" | "log">) {
     this.#ctx = ctx;
+    const step = ctx.kept?.values[MEMORY];
+    const kept = typeof step === "number" && step in PAUSES_MS ? { ...NOTHING, step } : NOTHING;
+    this.#known = (ctx.device?.get(MEMORY) as Known | undefined) ?? kept;
   }
 
   /** Milliseconds between an answer and the next request; 0: none is needed, as far as is known. */
@@ -41,8 +45,9 @@ export class Hurry {
   /** `afterMs`: since the answer before, over this connection; infinity: it was the first. */
   answered(read: ModbusRead, afterMs: number): void {
     const known = this.#known;
+    if (known.suspects.length === 0 || afterMs < Math.max(HURRIED_MS, this.pauseMs)) return;
     const what = describeRead(read);
-    if (known.suspects.length === 0 || !known.suspects.includes(what) || afterMs < Math.max(HURRIED_MS, this.pauseMs)) return;
+    if (!known.suspects.includes(what)) return;
     const proofs = known.proofs + 1;
     const suspects = known.suspects.filter((one) => one !== what);
     if (proofs < PROOFS) this.#keep({ ...known, suspects, proofs });
@@ -70,14 +75,8 @@ export class Hurry {
       );
   }
 
-  get #known(): Known {
-    const known = this.#ctx.device?.get(MEMORY) as Known | undefined;
-    if (known) return known;
-    const step = this.#ctx.kept?.values[MEMORY];
-    return typeof step === "number" && step in PAUSES_MS ? { ...NOTHING, step } : NOTHING;
-  }
-
   #keep(known: Known): void {
+    this.#known = known;
     this.#ctx.device?.set(MEMORY, known);
   }
 }

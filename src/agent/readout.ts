@@ -19,8 +19,12 @@ import type { SourceSpec } from "./source-spec.ts";
 
 /** A readout may take as long as its interval, or a connect and one answer, and at least this. */
 const SHORTEST_READOUT_DEADLINE_MS = 10_000;
-/** A readout that is answered keeps its turn for so long where others are due: to change it may cost them and it a connection. */
+/**
+ * A readout that is answered keeps its turn for so long where others are due, and for so many times what its last connect took: to change the
+ * turn may cost each of them a connection.
+ */
 const SLICE_MS = 100;
+const SLICE_CONNECTS = 4;
 /** A driver whose work has not ended so long after the signal is not waited for: its source goes on without it. */
 const GRACE_MS = 5000;
 /** Of its interval, what a readout may search for: it ends before the next one is due. */
@@ -81,6 +85,7 @@ export class Readouts {
   #limits: { readonly granted: Limits; readonly own: Limits } | undefined;
   /** The last connection of a source that keeps none; the readout's values do not wait for it. */
   #closing: Promise<void> = Promise.resolve();
+  #sliceMs = SLICE_MS;
   /** The last readout's, and what ends it. */
   #running: ReadoutDeadline | undefined;
   #stop: AbortSignal | undefined;
@@ -225,8 +230,10 @@ export class Readouts {
       const loading = driver.load?.(stop);
       if (loading) await deadline.during(loading);
       connecting();
+      const connectedMs = clock.monotonicMs();
       try {
         open.session = await driver.connect(connect, ctx);
+        this.#sliceMs = Math.max(SLICE_MS, SLICE_CONNECTS * (clock.monotonicMs() - connectedMs));
         return open.session;
       } catch (error) {
         this.#access.couldNotOpen();
@@ -249,7 +256,7 @@ export class Readouts {
     const untilMs = beganMs + this.#deadlineMs;
     const passOn = (isAnswered: boolean, last: AnySession | undefined) => this.#passOn(open, last, isAnswered, untilMs, signal);
     open.turnMs = beganMs;
-    const isTurnOver = () => open.turn?.isWanted() === true && clock.monotonicMs() - (open.turnMs ?? 0) >= SLICE_MS;
+    const isTurnOver = () => open.turn?.isWanted() === true && clock.monotonicMs() - (open.turnMs ?? 0) >= this.#sliceMs;
     const unprepared = () => this.#preparation.forget();
     const limitsOf = ({ limits }: AnySession) => this.#ownLimits(limits);
     const searchMs = Math.max(
