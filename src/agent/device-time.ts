@@ -304,7 +304,8 @@ export class DeviceTime {
   }
 
   #mayLookAgain(user: User): boolean {
-    const costMs = Math.max(this.#holdOf(user), LEAST_TIMEOUT_MS);
+    const isHeard = user.answeredMs !== Number.NEGATIVE_INFINITY;
+    const costMs = Math.max(user.holdMs ?? (isHeard ? 0 : this.#holdMs), LEAST_TIMEOUT_MS);
     const may = this.#usedOfReserveMs() + costMs <= SEARCH_AT_ONCE_MS;
     if (may) this.#takeOfReserve(costMs);
     return may;

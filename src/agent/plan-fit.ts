@@ -31,11 +31,12 @@ export class PlanFit {
   }
 
   /** After a readout that was answered; `planned`: requests of its plan. */
-  watch({ unreached, spanMs, requests }: Outcome, planned: number): void {
-    const isOver = requests > 0 && (unreached > 0 || spanMs > this.#intervalMs);
+  watch({ unreached, spanMs, requests, passedMs = 0 }: Outcome, planned: number): void {
+    const ownMs = Math.max(0, spanMs - passedMs);
+    const isOver = requests > 0 && (unreached > 0 || ownMs > this.#intervalMs);
     this.#over = isOver ? this.#over + 1 : 0;
     this.#under = isOver ? 0 : this.#under + 1;
-    if (this.#over >= IN_A_ROW) this.#warn(unreached, spanMs / requests, planned);
+    if (this.#over >= IN_A_ROW) this.#warn(unreached, ownMs / requests, planned);
     else if (this.#under >= IN_A_ROW && this.#warning !== undefined) {
       this.#warning = undefined;
       this.#log.info({}, "the plan fits the interval again");

@@ -51,6 +51,8 @@ export interface Outcome {
   readonly requests: number;
   /** How long it waited for its turn on the connection. */
   readonly waitedMs: number;
+  /** Part of `spanMs` in which others of the device had the turn. Absent: none. */
+  readonly passedMs?: number;
 }
 
 export interface ReadoutDeps extends AccessDeps {
@@ -66,6 +68,8 @@ interface Open {
   turn: Turn | undefined;
   /** When its turn began, monotonic ms. */
   turnMs?: number;
+  /** Time in which it had passed its turn on. */
+  passedMs: number;
   /** It was looked at once more though nothing was answered. */
   hasLooked?: true;
   /** Monotonic ms; absent: not yet. */
@@ -185,7 +189,7 @@ export class Readouts {
     const began = () => {
       at = { time: clock.epochMs(), startedMs: clock.monotonicMs(), bootTimeMs: bootTimeOf(clock) };
     };
-    const open: Open = { session, turn };
+    const open: Open = { session, turn, passedMs: 0 };
     const reading = this.#readOver(open, deadline, beganMs, began, stop);
     const result = await deadline.settled(reading);
     if (!result) {
@@ -208,7 +212,8 @@ export class Readouts {
     const failure =
       known ?? (late ? new ReasonError("TIMEOUT", "the readout's deadline came before any variable was asked for") : undefined);
     const { time, bootTimeMs } = at;
-    return { time, spanMs, bootTimeMs, readings, failure, definite, restMs, unreached, requests, waitedMs: 0 };
+    const { passedMs } = open;
+    return { time, spanMs, bootTimeMs, readings, failure, definite, restMs, unreached, requests, waitedMs: 0, passedMs };
   }
 
   /**
@@ -307,7 +312,9 @@ export class Readouts {
     const isGood = isFree || (this.#learned.unanswered === 0 && !open.hasLooked && share.mayLookAgain());
     if (!isFree) open.hasLooked = true;
     if (!isGood && freeAtMs() >= untilMs) return false;
+    const passedMs = this.#deps.clock.monotonicMs();
     const turn = await this.#access.acquireAgain(isAnswered, !isGood, signal);
+    open.passedMs += this.#deps.clock.monotonicMs() - passedMs;
     if (!turn || turn instanceof ReasonError) return false;
     // A request that the deadline would cut off is not begun.
     if (signal.aborted || this.#deps.clock.monotonicMs() + Math.max(LEAST_TIMEOUT_MS, share.answerMs()) > untilMs) {

@@ -191,6 +191,28 @@ const NAMED: Readonly<Record<string, Play & { readonly gap: number }>> = {
       spell("silent", 3, 7, 3435, 60_000),
     ],
   },
+  "a register was not searched for, because silent units had used up what its gateway has for that": {
+    gap: 3,
+    lane: {
+      ...of(1000, [
+        { units: [1], intervalMs: 5000 },
+        { units: [2, 3], intervalMs: 1000 },
+        { units: [4, 5, 6], intervalMs: 1000 },
+        { units: [7], intervalMs: 5000 },
+        { units: [8, 9, 10], intervalMs: 1000 },
+        { units: [11, 12], intervalMs: 5000 },
+      ]),
+    },
+    spells: [spell("silent", 2, 0, 1006, 200_000), spell("silent", 4, undefined, 0, 3000), spell("silent", 10, undefined, 0, 60_000)],
+  },
+  "a unit with a silent register waited for the budget that a slow unit had used up": {
+    gap: 3,
+    lane: of(0, [WELL, { units: [2], intervalMs: 1000 }, { units: [3], intervalMs: 1000 }, { units: [4, 5, 6], intervalMs: 1000 }]),
+    spells: [
+      { ...spell("slow", 2, undefined, 0, 60_000), fault: { kind: "slow", unit: 2, takesMs: 2500 } },
+      spell("silent", 3, 0, 2795, 60_000),
+    ],
+  },
   "the request over the found register was asked at once again, and waited for in full": {
     gap: 1.3,
     lane: of(0, [WELL, { units: [2], intervalMs: 1000 }]),
