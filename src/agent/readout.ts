@@ -70,6 +70,8 @@ interface Open {
   turnMs?: number;
   /** Time in which it had passed its turn on. */
   passedMs: number;
+  /** A connection was opened in this readout. */
+  hasConnected?: boolean;
   /** It was looked at once more though nothing was answered. */
   hasLooked?: true;
   /** Monotonic ms; absent: not yet. */
@@ -208,7 +210,7 @@ export class Readouts {
     this.#giveBack(open.turn, result, stop);
     const { readings, definite, restMs, unreached, requests, answered } = result;
     const late = unreached > 0 && answered === 0;
-    const known = result.failure && namedSilence(result.failure, this.#evidence(requests));
+    const known = result.failure && namedSilence(result.failure, this.#evidence(open.hasConnected));
     const failure =
       known ?? (late ? new ReasonError("TIMEOUT", "the readout's deadline came before any variable was asked for") : undefined);
     const { time, bootTimeMs } = at;
@@ -238,6 +240,7 @@ export class Readouts {
       const connectedMs = clock.monotonicMs();
       try {
         open.session = await driver.connect(connect, ctx);
+        open.hasConnected = true;
         this.#sliceMs = Math.max(SLICE_MS, SLICE_CONNECTS * (clock.monotonicMs() - connectedMs));
         return open.session;
       } catch (error) {
@@ -350,11 +353,17 @@ export class Readouts {
     }
   }
 
-  #evidence(requests: number): Evidence {
+  #evidence(hasConnected = false): Evidence {
     const { share, hasHealthyOthers } = this.#access.membership;
     const { isHeard } = this.#learned;
     const { answerMs } = this.#spec.timeouts;
-    return { requests, isHeard, hasHealthyOthers: hasHealthyOthers(), slowestMs: share.answerMs(), answerMs };
+    return {
+      hasConnected: hasConnected && this.#spec.endpoint.transport === "tcp",
+      isHeard,
+      hasHealthyOthers: hasHealthyOthers(),
+      slowestMs: share.answerMs(),
+      answerMs,
+    };
   }
 
   #giveBack(turn: Turn | undefined, { session, closing, refused, failure, answered }: Read, stop: AbortSignal): void {

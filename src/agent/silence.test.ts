@@ -3,11 +3,11 @@ import { explainReason } from "../model/catalogue.ts";
 import { ReasonError } from "../model/reason.ts";
 import { type Evidence, namedSilence, silenceOf } from "./silence.ts";
 
-const EVIDENCE: Evidence = { requests: 1, isHeard: true, hasHealthyOthers: false, slowestMs: 5, answerMs: 3000 };
+const EVIDENCE: Evidence = { hasConnected: true, isHeard: true, hasHealthyOthers: false, slowestMs: 5, answerMs: 3000 };
 
 it.each<[string, Partial<Evidence>, ReturnType<typeof silenceOf>, RegExp]>([
-  ["no connection", { requests: 0, isHeard: false }, null, /did not answer in time/],
-  ["another protocol, or a wrong unit alone on its port", { isHeard: false }, "never_answered", /takes the connection and answers nothing/],
+  ["no connection, or one that was open before", { hasConnected: false }, null, /did not answer in time/],
+  ["another protocol, or a wrong unit alone on its port", { isHeard: false }, "never_answered", /takes the connection and gives no answer/],
   ["a device that was read before", {}, "answers_no_more", /does not answer any more/],
   [
     "a wrong unit beside others that answer",

@@ -3,8 +3,8 @@ import { ReasonError } from "../model/reason.ts";
 
 /** Evidence about a device that did not answer a source in time. */
 export interface Evidence {
-  /** Requests of the readout: without any, the connection itself was not taken. */
-  readonly requests: number;
+  /** The device took a TCP connection in this readout: one that was open before says nothing, and a datagram is taken by nobody. */
+  readonly hasConnected: boolean;
   /** The source was answered since it began. */
   readonly isHeard: boolean;
   /** Other sources of the device are answered. */
@@ -18,10 +18,10 @@ export interface Evidence {
 const SLOW = 0.5;
 
 /** The kind of silence behind a TIMEOUT, by what is known beside it; null: it is not known better. Pure. */
-export function silenceOf({ requests, isHeard, hasHealthyOthers, slowestMs, answerMs }: Evidence): Condition | null {
-  if (requests === 0) return null;
+export function silenceOf({ hasConnected, isHeard, hasHealthyOthers, slowestMs, answerMs }: Evidence): Condition | null {
+  if (hasHealthyOthers) return slowestMs > SLOW * answerMs ? "answers_too_slow" : "unit_silent";
+  if (!hasConnected) return null;
   if (slowestMs > SLOW * answerMs) return "answers_too_slow";
-  if (hasHealthyOthers) return "unit_silent";
   return isHeard ? "answers_no_more" : "never_answered";
 }
 

@@ -239,7 +239,7 @@ const CONDITIONS: { readonly [C in Condition]: (at: Location) => Explanation } =
     nextStep: `Compare type and port with the manual of the ${what}; the detail says what it sent.${walk}`,
   }),
   never_answered: ({ device, what, walk }) => ({
-    sentence: `${asSubject(device)} takes the connection and answers nothing.`,
+    sentence: `${asSubject(device)} takes the connection and gives no answer.`,
     cause: `Another service listens on this port, the unit id, rack or node is wrong, or all places of the ${what} for clients are in use.`,
     nextStep: `Compare type, port and unit id with the manual of the ${what}, and close other programs that talk to it.${walk}`,
   }),
