@@ -37,10 +37,11 @@ export class FirstRequest {
   /** The first answer of a connection came, after so many requests. */
   answered(requests: number): void {
     const before = this.#known;
-    if (requests === 1 && before !== "prompt" && before !== "deaf") this.#keep("prompt");
-    if (requests === 1 || before === "deaf") return;
-    this.#keep("deaf");
-    this.#ctx.kept?.set(MEMORY, "deaf");
+    const known = requests === 1 ? "prompt" : "deaf";
+    if (known === before) return;
+    this.#keep(known);
+    if (known === "deaf" || before === "deaf") this.#ctx.kept?.set(MEMORY, known);
+    if (known === "prompt") return;
     this.#ctx.log.info({}, "the device leaves the first request of a connection without an answer: it is sent once more from now on");
   }
 

@@ -11,6 +11,20 @@ function device() {
 }
 
 describe("DeviceTime", () => {
+  it("knows of others that were answered since a source is silent, and of none where all are", () => {
+    const { time, pass } = device();
+    const [one, other] = [time.join(1000), time.join(1000)];
+    for (const share of [one, other]) share.answered(5);
+    pass(1000);
+    one.probed(500, "surprise");
+    expect(one.hasAnsweredOthers()).toBe(false);
+    pass(100);
+    other.answered(5);
+    expect(one.hasAnsweredOthers()).toBe(true);
+    one.answered(5);
+    expect(one.hasAnsweredOthers()).toBe(false);
+  });
+
   it("waits whole milliseconds, which people read in the sentence of a time-out", () => {
     const { time } = device();
     const share = time.join(1000);

@@ -51,6 +51,8 @@ export interface DeviceShare {
   answerMs(): number;
   /** True: others of the device are answered. */
   hasHealthyOthers(): boolean;
+  /** True: another source was answered after this one's first request in vain. */
+  hasAnsweredOthers(): boolean;
   /** True: a source that was answered in its last readout may be looked at once more now; that takes of what searches may take at once. */
   mayLookAgain(): boolean;
   /** True: a request may be waited for as long as any, though others are answered: seldom. */
@@ -93,8 +95,9 @@ interface User {
   isShadowed: boolean;
   /** A gateway was busy for so long with what it asked for in vain; undefined: not known. */
   holdMs: number | undefined;
-  /** Requests in a row without an answer. */
+  /** Requests in a row without an answer, and when the first of them was sent. */
   inVain: number;
+  inVainSinceMs: number;
   notBeforeMs: number;
   wasQuick: boolean;
   /** Its last readout had no answer. */
@@ -238,6 +241,7 @@ export class DeviceTime {
       isShadowed: false,
       holdMs: undefined,
       inVain: 0,
+      inVainSinceMs: never,
       notBeforeMs: never,
       wasQuick: false,
       hasFailed: false,
@@ -278,6 +282,7 @@ export class DeviceTime {
       },
       isBack: () => this.#isBack(user),
       hasHealthyOthers: () => this.#healthyIntervalMs(user) !== undefined,
+      hasAnsweredOthers: () => user.inVain > 0 && [...this.#users].some((other) => other !== user && other.answeredMs > user.inVainSinceMs),
       answeredMs: () => user.answeredMs,
       notBeforeMs: () => user.notBeforeMs,
       yields: () => !this.#wasSearch && this.#isWanted(user, () => true),
@@ -415,7 +420,7 @@ export class DeviceTime {
     // A gateway that had time for it, as far as is known, was not busy.
     user.isShadowed = isAnother && (holdMs === 0 || freeForMs < user.pace.timeoutMs(LEAST_TIMEOUT_MS) / 2);
     user.wasQuick = tookNoTime(tookMs);
-    if (!user.isShadowed && !user.wasQuick) user.inVain++;
+    if (!user.isShadowed && !user.wasQuick && user.inVain++ === 0) user.inVainSinceMs = this.#now() - tookMs;
     if (!user.isShadowed) this.#inVainSinceMs = this.#now() - tookMs;
     this.#hasShadowed = this.#hasShadowed || user.isShadowed;
     this.#isAfterProbe = true;

@@ -354,13 +354,13 @@ export class Readouts {
   }
 
   #evidence(hasConnected = false): Evidence {
-    const { share, hasHealthyOthers } = this.#access.membership;
+    const { share } = this.#access.membership;
     const { isHeard } = this.#learned;
     const { answerMs } = this.#spec.timeouts;
     return {
       hasConnected: hasConnected && this.#spec.endpoint.transport === "tcp",
       isHeard,
-      hasHealthyOthers: hasHealthyOthers(),
+      hasAnsweredOthers: share.hasAnsweredOthers(),
       slowestMs: share.answerMs(),
       answerMs,
     };

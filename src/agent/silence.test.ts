@@ -3,7 +3,7 @@ import { explainReason } from "../model/catalogue.ts";
 import { ReasonError } from "../model/reason.ts";
 import { type Evidence, namedSilence, silenceOf } from "./silence.ts";
 
-const EVIDENCE: Evidence = { hasConnected: true, isHeard: true, hasHealthyOthers: false, slowestMs: 5, answerMs: 3000 };
+const EVIDENCE: Evidence = { hasConnected: true, isHeard: true, hasAnsweredOthers: false, slowestMs: 5, answerMs: 3000 };
 
 it.each<[string, Partial<Evidence>, ReturnType<typeof silenceOf>, RegExp]>([
   ["no connection, or one that was open before", { hasConnected: false }, null, /did not answer in time/],
@@ -11,7 +11,7 @@ it.each<[string, Partial<Evidence>, ReturnType<typeof silenceOf>, RegExp]>([
   ["a device that was read before", {}, "answers_no_more", /does not answer any more/],
   [
     "a wrong unit beside others that answer",
-    { isHeard: false, hasHealthyOthers: true },
+    { isHeard: false, hasAnsweredOthers: true },
     "unit_silent",
     /answers other data sources, and not this one/,
   ],

@@ -7,8 +7,8 @@ export interface Evidence {
   readonly hasConnected: boolean;
   /** The source was answered since it began. */
   readonly isHeard: boolean;
-  /** Other sources of the device are answered. */
-  readonly hasHealthyOthers: boolean;
+  /** Another source of the device was answered after this one's first request in vain. */
+  readonly hasAnsweredOthers: boolean;
   /** The slowest of the last answers, and how long one is waited for, ms. */
   readonly slowestMs: number;
   readonly answerMs: number;
@@ -18,8 +18,8 @@ export interface Evidence {
 const SLOW = 0.5;
 
 /** The kind of silence behind a TIMEOUT, by what is known beside it; null: it is not known better. Pure. */
-export function silenceOf({ hasConnected, isHeard, hasHealthyOthers, slowestMs, answerMs }: Evidence): Condition | null {
-  if (hasHealthyOthers) return slowestMs > SLOW * answerMs ? "answers_too_slow" : "unit_silent";
+export function silenceOf({ hasConnected, isHeard, hasAnsweredOthers, slowestMs, answerMs }: Evidence): Condition | null {
+  if (hasAnsweredOthers) return slowestMs > SLOW * answerMs ? "answers_too_slow" : "unit_silent";
   if (!hasConnected) return null;
   if (slowestMs > SLOW * answerMs) return "answers_too_slow";
   return isHeard ? "answers_no_more" : "never_answered";
