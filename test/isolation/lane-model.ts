@@ -243,9 +243,6 @@ export class LaneModel {
       this.#count(request);
       const fault = this.#faultOf(request);
       const takesMs = this.#answersAt(fault) - Date.now();
-      console.log(
-        `ASK ${((Date.now() - 1e12) / 1000).toFixed(3)} u${this.#dialect.rangesOf(request)[0]?.unit} r${this.#dialect.rangesOf(request)[0]?.first} wait ${answerMs} takes ${takesMs}`,
-      );
       await sleep(Math.min(takesMs, answerMs), ending);
       if (ending.aborted) return lose(ending.reason);
       if (takesMs > answerMs) return lose(new ReasonError("TIMEOUT", `no answer within ${answerMs} ms`));
