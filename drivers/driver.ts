@@ -5,6 +5,7 @@ import type { Condition } from "../src/model/condition.ts";
 import type { Context } from "../src/model/context.ts";
 import { messageOf, toFailure, toReadFailure, toReasonError } from "../src/model/failure.ts";
 import { FaultError } from "../src/model/fault.ts";
+import type { HabitName } from "../src/model/habit.ts";
 import type { Kept } from "../src/model/kept.ts";
 import { type Reason, ReasonError } from "../src/model/reason.ts";
 import { type Steps, sleep } from "../src/model/timer.ts";
@@ -56,7 +57,7 @@ export interface Timeouts {
 
 /**
  * Promises of the agent: one deadline per readout in `signal`; no call overlaps another on one session beyond `limits.inFlight`. `tap`,
- * `listenRefusal` and `loggingIn` are not passed on to the session worker.
+ * `listenRefusal`, `habit` and `loggingIn` are not passed on to the session worker.
  */
 export interface DriverContext extends Pick<Context, "signal" | "log" | "pki" | "listenRefusal"> {
   readonly timeouts: Timeouts;
@@ -75,6 +76,8 @@ export interface DriverContext extends Pick<Context, "signal" | "log" | "pki" | 
   readonly device?: DeviceMemory;
   /** What is kept of the source over restarts of the collector; given to `prepare`. Absent: nothing is. */
   readonly kept?: Kept;
+  /** The driver saw that the device has a habit, or has it no longer: see `habitSettings`. Absent: nobody keeps it. */
+  readonly habit?: (name: HabitName, holds: boolean) => void;
   /** Tells how far long work (preparing, discovering) has come; `total` undefined: not known. Absent: not reported. */
   readonly progress?: (done: number, total: number | undefined) => void;
   /** The handshake is done and the log-in begins: said by drivers that have both. Absent: not reported. */
@@ -221,6 +224,11 @@ export interface Driver<D = unknown, S = unknown, A = unknown, R extends Request
   encryption?(details: D, settings: S): string;
   /** False: a new connection for each readout. */
   keepsConnection(details: D, settings: S): boolean;
+  /**
+   * The settings by which a device with this habit is asked as it wants: once the agent has learned it, it plans and connects by them. `value`:
+   * see Habit. Pure. Absent, or undefined: devices of this type have no such habit.
+   */
+  habitSettings?(habit: HabitName, value: number): Partial<S> | undefined;
   /**
    * Sources on one host and port with equal keys share an open connection: what of the configuration the connection depends on.
    * Pure. Absent: all of details, settings and secrets.

@@ -23,6 +23,8 @@ interface Scenario {
 }
 
 const OF_NETWORK: readonly SimulatedFault[] = ["silent", "refuses", "slow", "drop"];
+/** Faults that a gate before the device makes. */
+const OF_GATE: readonly SimulatedFault[] = [...OF_NETWORK, "deaf", "hurried"];
 
 const SCENARIOS: readonly Scenario[] = [
   {
@@ -30,7 +32,7 @@ const SCENARIOS: readonly Scenario[] = [
     name: "press-1",
     what: "a press with a Modbus controller",
     port: 1502,
-    faults: ["locked", "wrong-unit", "deaf", "hurried"],
+    faults: ["locked", "wrong-unit", "deaf", "hurried", "one-at-a-time", "short-blocks"],
     load: async () => (await import("./machines/press.ts")).startPress,
   },
   {
@@ -115,7 +117,7 @@ function machineOf({
     faults: [...OF_NETWORK, ...faults],
     async start({ host, port: at, faults: planned }): Promise<RunningMachine> {
       const start = await load();
-      const isGated = planned.some((fault) => OF_NETWORK.includes(fault));
+      const isGated = planned.some((fault) => OF_GATE.includes(fault));
       const machine = await start(isGated ? { port: 0 } : { port: at, host });
       const gate = isGated ? await gateBefore(machine, { host, port: at, devicePort: machine.port(), hasUdp }) : undefined;
       const listening = gate?.port ?? machine.port();
@@ -127,6 +129,8 @@ function machineOf({
         async plant(now) {
           machine.refuseReads?.(now.includes("locked"));
           machine.moveUnit?.(now.includes("wrong-unit"));
+          machine.takesOne?.(now.includes("one-at-a-time"));
+          machine.shortenReads?.(now.includes("short-blocks"));
           await gate?.plant(now);
         },
         async close() {

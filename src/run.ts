@@ -9,9 +9,11 @@ import type { BufferBounds } from "./buffer/buffer-file.ts";
 import { Applier, type LocalSettings } from "./configuration/applier.ts";
 import { Configuration } from "./configuration/configuration.ts";
 import { type Credentials, createCredentials, credentialsFolder, loadCredentials } from "./configuration/credentials.ts";
+import { habitsOfDevices } from "./configuration/habits-of-devices.ts";
 import { installationUuid } from "./configuration/identity.ts";
-import { KeptOfSources } from "./configuration/kept-of-sources.ts";
+import { keptOfSources } from "./configuration/kept-of-sources.ts";
 import { keepText } from "./configuration/kept-text.ts";
+import type { KeptValues } from "./configuration/kept-values.ts";
 import { policyFile, type StartPolicy, startPolicy } from "./configuration/policy-file.ts";
 import { Reloader } from "./configuration/reloader.ts";
 import { DEFAULT_SETTINGS_FILE, type LoadedSettings, type StartSettings, variablesDir } from "./configuration/settings-file.ts";
@@ -54,7 +56,8 @@ interface Base extends RunOptions {
   readonly clock: Clock;
   readonly alarms: Alarms;
   readonly service: Service;
-  readonly kept: KeptOfSources;
+  readonly kept: KeptValues;
+  readonly habits: KeptValues;
 }
 
 /**
@@ -80,7 +83,7 @@ export async function runService(options: RunOptions): Promise<void> {
   reread = () => reloader.reread();
   await aborted(signal);
   await service.stop();
-  await base.kept.flush();
+  await Promise.all([base.kept.flush(), base.habits.flush()]);
 }
 
 function baseOf(options: RunOptions): Base {
@@ -119,7 +122,8 @@ function baseOf(options: RunOptions): Base {
     clock,
     alarms,
     service,
-    kept: new KeptOfSources(stateDir, log),
+    kept: keptOfSources(stateDir, log),
+    habits: habitsOfDevices(stateDir, log),
   };
 }
 
@@ -143,7 +147,7 @@ const boundsOf = ({ buffer }: Pick<Settings, "buffer">): BufferBounds => ({
   keepRemovedMs: buffer.keep_removed,
 });
 
-const agentOf = ({ clock, log, inForce, service, loaded, alarms, kept }: Base, pipeline: Pipeline, sessions: SessionHost): Agent =>
+const agentOf = ({ clock, log, inForce, service, loaded, alarms, kept, habits }: Base, pipeline: Pipeline, sessions: SessionHost): Agent =>
   new Agent({
     drivers: remoteDrivers(DRIVERS, sessions),
     clock,
@@ -156,6 +160,7 @@ const agentOf = ({ clock, log, inForce, service, loaded, alarms, kept }: Base, p
     permit: inForce.permitSource,
     listenRefusal: inForce.listenRefusal,
     keptOf: (uuid) => kept.of(uuid),
+    habitsOf: (device) => habits.of(device),
     logFor: (fields) => log.child(fields),
     prepare: (layout) => pipeline.prepare(layout),
     emit: (layout, readout) => {

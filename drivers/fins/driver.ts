@@ -34,6 +34,7 @@ export default defineDriver<FinsDetails, FinsSettings, FinsVariable, FinsRead, F
     maxGap: max_gap,
     inFlight: Math.min(granted.inFlight, in_flight),
   }),
+  habitSettings: (habit) => (habit === "one_in_flight" ? { in_flight: 1 } : undefined),
   parseType,
   parseAddress: (text, type) => parseAddress(text, type),
   describe: describeRead,

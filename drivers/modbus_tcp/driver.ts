@@ -1,11 +1,9 @@
 import { DETAILS, type ModbusTcpDetails } from "../../src/model/details.ts";
 import { sleep } from "../../src/model/timer.ts";
-import type { Reading } from "../../src/model/value.ts";
-import { type DriverContext, defineDriver } from "../driver.ts";
+import { defineDriver } from "../driver.ts";
 import { openTcp } from "../lib/tcp.ts";
 import { type ModbusAddress, parseAddress, wireOf } from "./address.ts";
 import { FirstRequest } from "./first-request.ts";
-import { Hurry } from "./hurry.ts";
 import { linkModbus } from "./link.ts";
 import { describeRead, limitsOf, type ModbusLimits, type ModbusRead, plan, planSteps } from "./plan.ts";
 import { type ModbusSettings, settingsSchema } from "./settings.ts";
@@ -39,26 +37,30 @@ export default defineDriver<ModbusTcpDetails, ModbusSettings, ModbusAddress, Mod
   answerBytes: ({ functionCode, count }) => (functionCode <= 2 ? Math.ceil(count / 8) : count * 2),
   plan,
   planSteps,
+  habitSettings(habit, value) {
+    switch (habit) {
+      case "deaf_at_first":
+        return { repeat_first: true };
+      case "pause":
+        return { min_pause: value };
+      case "no_gaps":
+        return { max_gap: 0, max_gap_coils: 0 };
+      case "small_blocks":
+        return { max_registers: Math.max(1, Math.floor(value / 2)), max_coils: Math.max(1, value * 8) };
+      case "one_in_flight":
+        return { in_flight: 1 };
+    }
+  },
   async connect({ details, settings }, ctx) {
     const connection = await openTcp(endpoint(details), ctx);
-    const link = linkModbus(connection, ctx.tap, new FirstRequest(ctx));
-    const hurry = new Hurry(ctx);
-    const readInTime = async (request: ModbusRead, pauseMs: number, readCtx: DriverContext): Promise<readonly Reading[]> => {
-      const waitMs = link.answeredMs() + pauseMs - performance.now();
-      if (waitMs > 0) await sleep(waitMs, readCtx.signal);
-      const afterMs = performance.now() - link.answeredMs();
-      try {
-        const readings = await link.read(request, readCtx);
-        hurry.answered(request, afterMs);
-        return readings;
-      } catch (error) {
-        hurry.failed(request, afterMs, error);
-        throw error;
-      }
-    };
+    const link = linkModbus(connection, ctx.tap, new FirstRequest(ctx, settings.repeat_first));
     return {
       limits: knownLimits(settings),
-      read: (request, readCtx) => readInTime(request, Math.max(request.pauseMs, hurry.pauseMs), readCtx),
+      async read(request, readCtx) {
+        const waitMs = link.answeredMs() + request.pauseMs - performance.now();
+        if (waitMs > 0) await sleep(waitMs, readCtx.signal);
+        return link.read(request, readCtx);
+      },
       alive: () => connection.alive(),
       close: () => connection.close(),
     };

@@ -34,12 +34,12 @@ interface Sent {
 const transactionsOf = createDeviceMemory(() => createIdCounter(16));
 
 /** Reads over an open connection; transaction ids go on where those of the last connection ended. Throws as `Session.read` does. */
-export function linkModbus(connection: Connection, tap: Tap | undefined, first: FirstRequest | undefined): ModbusLink {
+export function linkModbus(connection: Connection, tap: Tap | undefined, first: FirstRequest): ModbusLink {
   const transactions = transactionsOf(connection.where);
   // What ends without an answer ends the connection too, and all of this with it. An array, as in Exchange.
   const sent: Sent[] = [];
   let unmatched = 0;
-  let requests = 0;
+  let firstTransaction: number | undefined;
   let answeredMs = Number.NEGATIVE_INFINITY;
 
   const exchange = new Exchange(connection, tap, {
@@ -47,7 +47,7 @@ export function linkModbus(connection: Connection, tap: Tap | undefined, first: 
     frameLength,
     maxFrameBytes: MAX_FRAME_BYTES,
     maxInFlight: MAX_IN_FLIGHT,
-    ...(first && { repeatMs: (times: number, answerMs: number) => first.repeatMs(times, answerMs) }),
+    repeatMs: (times, answerMs) => first.repeatMs(times, answerMs),
     onFrame(frame) {
       const id = transactionOf(frame);
       const known = sent.find(({ transaction }) => transaction === id);
@@ -59,7 +59,7 @@ export function linkModbus(connection: Connection, tap: Tap | undefined, first: 
       const wrong = wrongAnswer(request, frame);
       if (wrong !== undefined) return wrong;
       takeOut(sent, known);
-      if (answeredMs < 0) first?.answered(known === sent[0] ? 1 : requests);
+      if (answeredMs < 0) first.answered(known.transaction === firstTransaction);
       answeredMs = performance.now();
       return takeFor(refuse, () => {
         const exception = exceptionOf(frame);
@@ -81,7 +81,7 @@ export function linkModbus(connection: Connection, tap: Tap | undefined, first: 
         (answer, refuse) => {
           const transaction = transactions.next();
           const request = requestFrame(transaction, read);
-          requests++;
+          firstTransaction ??= transaction;
           sent.push({ transaction, read, request, answer, refuse });
           exchange.send(request);
         },

@@ -23,6 +23,10 @@ export const settingsSchema = z.strictObject({
     .max(60_000)
     .default(0)
     .describe("Milliseconds between an answer and the next request; slow gateways and serial lines need some"),
+  repeat_first: z
+    .boolean()
+    .default(false)
+    .describe("The first request of a connection is sent once more: for devices that drop it, such as data loggers of inverters"),
   in_flight: z.int().min(1).max(16).default(1).describe("Requests under way at once; most devices take one"),
 });
 

@@ -42,6 +42,8 @@ export interface ModbusPlantOptions {
   readonly maxRegisters?: number;
   /** Connections at once; further ones are accepted and never answered, as many controllers do. */
   readonly maxConnections?: number;
+  /** Each answer takes so long, ms, and what comes over the connection meanwhile is lost; undefined: it takes no time. */
+  readonly oneAtATimeMs?: () => number | undefined;
   /** Asked for every request. */
   readonly misbehave?: (request: PlantRequest) => Misbehaviour | undefined;
 }
@@ -94,12 +96,14 @@ const AREA_OF_FUNCTION = { 1: "coil", 2: "discrete", 3: "holding", 4: "input" } 
 /** A Modbus TCP device, or a gateway with several units. A unit that is not there answers exception 11, as a gateway does. */
 export async function startModbusPlant(options: ModbusPlantOptions): Promise<ModbusPlant> {
   const sockets = new Set<net.Socket>();
+  const busy = new Set<net.Socket>();
   const began = performance.now();
   let accepted = 0;
   let requests = 0;
 
   const serve = (socket: net.Socket, frame: Buffer): void => {
     requests++;
+    if (busy.has(socket)) return;
     const unit = frame.readUInt8(6);
     const functionCode = frame.readUInt8(7);
     const readsCells = frame.length === 12 && functionCode >= 1 && functionCode <= 4;
@@ -117,7 +121,14 @@ export async function startModbusPlant(options: ModbusPlantOptions): Promise<Mod
     }
     const body = odd && "exception" in odd ? [functionCode | 0x80, odd.exception] : answerTo(request, options, performance.now() - began);
     const answer = Buffer.from([...frame.subarray(0, 4), 0, body.length + 1, unit, ...body]);
-    if (odd && "delayMs" in odd) setTimeout(() => socket.write(answer), odd.delayMs);
+    const aloneMs = options.oneAtATimeMs?.();
+    if (aloneMs !== undefined) {
+      busy.add(socket);
+      setTimeout(() => {
+        busy.delete(socket);
+        socket.write(answer);
+      }, aloneMs);
+    } else if (odd && "delayMs" in odd) setTimeout(() => socket.write(answer), odd.delayMs);
     else socket.write(odd && "change" in odd ? odd.change(answer) : answer);
   };
 

@@ -26,6 +26,7 @@ export default defineDriver<S7Details, S7Settings, S7Address, S7Read, S7Limits>(
     maxGap: max_gap,
     inFlight: Math.min(granted.inFlight, in_flight),
   }),
+  habitSettings: (habit) => (habit === "one_in_flight" ? { in_flight: 1 } : undefined),
   parseType,
   parseAddress: (text, type) => parseAddress(text, type),
   describe: describeRead,

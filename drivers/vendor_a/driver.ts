@@ -18,6 +18,7 @@ export default defineDriver<VendorADetails, CipSettings, CipAddress, CipRead, Ci
   keepsConnection: () => true,
   connectionKey: (_details, { path, connection_size, connected }) => ["cip", path, connection_size, connected].join(" "),
   limits: (granted, { in_flight }) => ({ ...granted, inFlight: Math.min(granted.inFlight, in_flight) }),
+  habitSettings: (habit) => (habit === "one_in_flight" ? { in_flight: 1 } : undefined),
   parseAddress: (text, type) => parseAddress(text, type),
   describe: describeRead,
   wireOf,

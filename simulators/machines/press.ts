@@ -43,6 +43,10 @@ export function conveyor(): PlantUnit {
 
 /** Where the unit of a machine moves that has another unit identifier than it should. */
 const OTHER_UNIT = 7;
+/** A device that refuses larger requests than the largest value takes. */
+const SHORT_REGISTERS = 4;
+/** A device that takes one request at a time takes so long for it. */
+const SINGLE_MS = 5;
 
 /** A machine with one unit, whose registers and coils are these. */
 export async function machine(
@@ -55,8 +59,18 @@ export async function machine(
 ): Promise<DemoMachine> {
   const units = new Map([[1, unit]]);
   let isLocked = false;
-  const misbehave: ModbusPlantOptions["misbehave"] = () => (isLocked ? { exception: 1 } : undefined);
-  const { first, current: _current, ...power } = await switchable(at, (place) => startModbusPlant({ ...place, units, misbehave }));
+  let isShort = false;
+  const misbehave: ModbusPlantOptions["misbehave"] = ({ count, functionCode }) => {
+    if (isLocked) return { exception: 1 };
+    return isShort && functionCode > 2 && count > SHORT_REGISTERS ? { exception: 3 } : undefined;
+  };
+  let isSingle = false;
+  const oneAtATimeMs = () => (isSingle ? SINGLE_MS : undefined);
+  const {
+    first,
+    current: _current,
+    ...power
+  } = await switchable(at, (place) => startModbusPlant({ ...place, units, misbehave, oneAtATimeMs }));
   return {
     name,
     readoutIntervalS,
@@ -64,6 +78,12 @@ export async function machine(
     variables: variables.map(([variable, address, type, measured]) => ({ name: variable, address, type, unit: measured })),
     refuseReads(is) {
       isLocked = is;
+    },
+    shortenReads(is) {
+      isShort = is;
+    },
+    takesOne(is) {
+      isSingle = is;
     },
     moveUnit(is) {
       units.clear();

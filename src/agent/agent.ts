@@ -8,11 +8,13 @@ import { literalAddress } from "../model/address.ts";
 import { timeAt, upMsOf } from "../model/clock.ts";
 import type { Log } from "../model/context.ts";
 import { messageOf } from "../model/failure.ts";
+import type { Kept } from "../model/kept.ts";
 import type { SourceReport } from "../model/report.ts";
 import { createYielder, type YieldToEventLoop } from "../model/timer.ts";
 import type { SourceFrames } from "../model/wire.ts";
 import { ConnectionPool } from "./connection-pool.ts";
 import { detailsProblem } from "./details-problem.ts";
+import { HabitMemories } from "./device-habits.ts";
 import { DeviceMemories } from "./device-memory.ts";
 import { type FrameMemory, FrameRings } from "./frame-rings.ts";
 import type { Sample } from "./live-values.ts";
@@ -33,6 +35,8 @@ export interface AgentDeps
   logFor(fields: Readonly<Record<string, unknown>>): Log;
   /** After each change of a source's state, and after each change of the set. */
   changed(): void;
+  /** The habits of a device over restarts, by its transport, host and port; absent: none are kept. */
+  readonly habitsOf?: (device: string) => Kept;
   /** Absent: what passes over connections is not kept. */
   readonly frames?: FrameMemory;
 }
@@ -64,6 +68,7 @@ export class Agent {
   readonly #deps: AgentDeps;
   readonly #pool: ConnectionPool;
   readonly #memories = new DeviceMemories();
+  readonly #habits: HabitMemories;
   readonly #rings: FrameRings | undefined;
   readonly #stateLines: StateLines;
   readonly #lines: SharedLines;
@@ -92,6 +97,7 @@ export class Agent {
   constructor(deps: AgentDeps) {
     this.#deps = deps;
     this.#pool = new ConnectionPool(deps.clock.monotonicMs);
+    this.#habits = new HabitMemories(deps.clock.epochMs, deps.habitsOf);
     this.#rings = deps.frames && deps.frames.sourceBytes > 0 ? new FrameRings(deps.frames) : undefined;
     this.#stateLines = new StateLines(deps.logFor({}));
     this.#lines = { reasonLines: createReasonBudget(deps.clock.monotonicMs), stateLines: this.#stateLines };
@@ -297,8 +303,8 @@ export class Agent {
     const log = deps.logFor({ source: record.name, type: record.type, endpoint: `${spec.endpoint.host}:${spec.endpoint.port}` });
     this.#logNewWarnings(spec, log);
     try {
-      const [pool, memories, notes] = [this.#pool, this.#memories, this.#budgeted(log)];
-      const shared = { pool, memories, rings: this.#rings, startSpreadMs, log, notes };
+      const [pool, memories, habits, notes] = [this.#pool, this.#memories, this.#habits, this.#budgeted(log)];
+      const shared = { pool, memories, habits, rings: this.#rings, startSpreadMs, log, notes };
       return startSource(spec, configured, lastReadoutAt, { ...deps, ...this.#lines, ...shared });
     } catch (error) {
       return parked(input, configured, lastReadoutAt, internalError(error), parkedDeps);

@@ -154,11 +154,14 @@ export class Asking {
   async ask(session: AnySession, request: Request, ctx: DriverContext, timeoutMs: number, time: TakenTime): Promise<Outcome> {
     this.#sent++;
     const began = this.#now();
+    const { habits } = this.#learned;
+    const afterMs = habits ? began - habits.answeredMs : 0;
     const { timeouts } = ctx;
     const bounded = timeoutMs === timeouts.answerMs ? ctx : { ...ctx, timeouts: { ...timeouts, answerMs: timeoutMs } };
     try {
       const answer = await session.read(request, bounded);
       this.#share.answered(this.#now() - began);
+      habits?.answered(request, afterMs, this.#now());
       this.#learned.notBusy(request);
       this.#noteAnswer();
       this.#good++;
@@ -170,7 +173,25 @@ export class Asking {
       const isSilent = known instanceof FaultError ? known.scope === "silent" && !(known instanceof PartialRefusal) : !ctx.signal.aborted;
       if (isSilent) this.#share.probed(tookMs, time, request.part);
       else if (ctx.signal.aborted) this.#share.cut(tookMs, request.part);
+      if (isSilent && (known instanceof FaultError || known.reason.type === "TIMEOUT")) habits?.lost(request, afterMs);
+      else if (known instanceof FaultError) habits?.answered(request, afterMs, this.#now());
       return known instanceof FaultError ? this.#refused(request, known, tookMs) : this.#ended(request, known, tookMs);
+    }
+  }
+
+  /** Asks for no reading. True: it was answered with values; undefined: the readout ended before. */
+  async tryOut(session: AnySession, request: Request, ctx: DriverContext, timeoutMs: number): Promise<boolean | undefined> {
+    this.#sent++;
+    const began = this.#now();
+    try {
+      await session.read(request, { ...ctx, timeouts: { ...ctx.timeouts, answerMs: timeoutMs } });
+      this.#share.answered(this.#now() - began);
+      return true;
+    } catch (error) {
+      if (ctx.signal.aborted) return undefined;
+      const known = toReadFailure(error);
+      if (!(known instanceof FaultError) || known.scope === "silent") this.#share.probed(this.#now() - began, "share", request.part);
+      return false;
     }
   }
 

@@ -1,4 +1,5 @@
 import type { AnyDriver, Point, Request } from "../../drivers/driver.ts";
+import { learnBlocks } from "./blocks.ts";
 import type { LearnedGroups } from "./learned-groups.ts";
 
 /** A device that refuses to bridge this many gaps, and has bridged none, refuses them all. */
@@ -32,6 +33,8 @@ export function cutAllGaps(learned: LearnedGroups, isGood: (request: Request) =>
     gaps.push(...behindGaps(driver, learned, fresh.points));
   }
   for (const gap of gaps) learned.cuts.add(gap);
-  learned.refusesGaps = learned.refusesGaps || gaps.length > 0;
+  const parts = new Set(learned.groups.flatMap(({ fresh }) => (fresh.points.some((point) => gaps.includes(point)) ? [fresh.part] : [])));
+  for (const part of parts) learned.habits?.learn("no_gaps", part);
+  if (gaps.length === 0) learnBlocks(learned, isGood);
   return gaps.length > 0;
 }

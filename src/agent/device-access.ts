@@ -1,6 +1,7 @@
 import type { DriverContext } from "../../drivers/driver.ts";
 import { type Address, deviceKey, literalAddress } from "../model/address.ts";
 import type { Context, Log } from "../model/context.ts";
+import type { HabitName } from "../model/habit.ts";
 import type { Kept } from "../model/kept.ts";
 import type { Permit } from "../model/policy.ts";
 import { ReasonError } from "../model/reason.ts";
@@ -25,6 +26,8 @@ export interface AccessDeps {
   readonly listenRefusal?: Context["listenRefusal"];
   /** What drivers keep of sources over restarts, by uuid; absent: nothing. */
   readonly keptOf?: (source: string) => Kept;
+  /** The driver saw a habit of the device: see DriverContext. */
+  habit?(name: HabitName, holds: boolean): void;
   /** Something else of the device is back: see DeviceTime.join. */
   otherIsBack(): void;
 }
@@ -73,6 +76,11 @@ export class DeviceAccess {
     const shape = driver.connectionKey?.(connect.details, connect.settings) ?? connect;
     this.#key = JSON.stringify([spec.type, spec.keepsConnection, shape]);
     this.#joined = this.#join();
+  }
+
+  /** Its transport, host and port. */
+  get device(): string {
+    return this.#joined.device;
   }
 
   get membership(): Membership {
@@ -132,7 +140,7 @@ export class DeviceAccess {
   }
 
   #join(): Joined {
-    const { resolver, permit, listenRefusal, pool, memories, rings, log, keptOf, otherIsBack } = this.#deps;
+    const { resolver, permit, listenRefusal, pool, memories, rings, log, keptOf, habit, otherIsBack } = this.#deps;
     const { endpoint, intervalMs, timeouts, type, uuid } = this.#spec;
     const host = this.#hostNow;
     const device = `${endpoint.transport}:${host}:${endpoint.port}`;
@@ -143,6 +151,7 @@ export class DeviceAccess {
       timeouts,
       device: memories.of(`${device} ${type}`),
       ...(keptOf && { kept: keptOf(uuid) }),
+      ...(habit && { habit }),
       ...(ring?.wire && { wire: ring.wire }),
       resolve: (name, signal) => this.#resolve(name, () => resolve(name, signal)),
       ...(listenRefusal && { listenRefusal }),

@@ -3,6 +3,7 @@ import { ownFault } from "../model/failure.ts";
 import { FaultError } from "../model/fault.ts";
 import { createYielder, inSlices, type Steps } from "../model/timer.ts";
 import type { Reading } from "../model/value.ts";
+import type { Habits } from "./habits.ts";
 import { type Narrowing, spreadPlace } from "./narrowing.ts";
 
 /** A reading that says why there is none. */
@@ -104,8 +105,8 @@ export class LearnedGroups {
   readonly unplanned = new Map<Point, BadReading>();
   /** Points that no request holds together with points before them: the device lacks something in between. */
   readonly cuts = new Set<Point>();
-  /** All gaps are cut, because the device has refused some and bridged none. */
-  refusesGaps = false;
+  /** The habits of the device; undefined: nobody keeps any. */
+  readonly habits: Habits | undefined;
   readonly silent = new Map<string, Silent>();
   /** Cuts beside a closed point, by when it was tried last to do without them. */
   readonly bridgesTriedMs = new Map<Point, number>();
@@ -141,7 +142,8 @@ export class LearnedGroups {
   readonly #busy = new Map<Point, { readonly times: number; readonly readout: number }>();
 
   /** `width`: of the layout; absent: as wide as the points need. */
-  constructor(points: readonly Point[], width = widthOf(points)) {
+  constructor(points: readonly Point[], width = widthOf(points), habits?: Habits) {
+    this.habits = habits;
     this.points = points;
     this.width = width;
   }
@@ -164,7 +166,6 @@ export class LearnedGroups {
   forget(): void {
     this.closed.clear();
     this.cuts.clear();
-    this.refusesGaps = false;
     this.silent.clear();
     this.heard.clear();
     this.bridgesTriedMs.clear();

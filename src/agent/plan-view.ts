@@ -1,4 +1,5 @@
 import type { AnyDriver, Limits, Request } from "../../drivers/driver.ts";
+import type { Habit } from "../model/habit.ts";
 import { MAX_REQUESTS_SHOWN, type MeasuredReadouts, type PlannedRequest, type PlanView } from "../model/source-insight.ts";
 import { type DataType, NUMBER_BYTES } from "../model/value.ts";
 import type { LearnedGroups } from "./learned-groups.ts";
@@ -42,13 +43,15 @@ export class ReadoutTimes {
 export interface PlanOf {
   readonly driver: AnyDriver;
   readonly learned: LearnedGroups;
+  /** Those of the device. */
+  readonly habits: readonly Habit[];
   readonly intervalMs: number;
   readonly maxConnections: number;
   readonly measured: MeasuredReadouts | null;
 }
 
 /** The plan of a source as it is now, held against its interval. Changes nothing of it. */
-export function planView({ driver, learned, intervalMs, maxConnections, measured }: PlanOf): PlanView {
+export function planView({ driver, learned, habits, intervalMs, maxConnections, measured }: PlanOf): PlanView {
   // A silent unit is asked now and then, and not in each readout.
   const isSilent = ({ part }: Request): boolean => part !== undefined && learned.silent.has(part);
   const planned = learned.groups.flatMap(({ requests }) => requests.filter((request) => !isSilent(request)));
@@ -63,6 +66,7 @@ export function planView({ driver, learned, intervalMs, maxConnections, measured
     limits: numbersOf(learned.limits),
     set_aside: learned.closed.size,
     silent: [...learned.silent.keys()],
+    habits,
     measured,
     feasible_interval_ms: neededMs === null ? null : feasible(neededMs * ROOM),
     fits: neededMs === null ? null : neededMs <= intervalMs && measured?.unreached === 0,

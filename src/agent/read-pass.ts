@@ -95,6 +95,8 @@ export class ReadPass implements PassView {
   /** Planned requests that the device refused with a pause, since one was answered. Absent, as in most readouts: none yet. */
   #resting: Set<Request> | undefined;
   #sequential = false;
+  /** A request was lost with others under way. */
+  #hasLostTogether = false;
   #pending: Extra | undefined;
   /** Planned requests whose answers the deadline cut off. */
   readonly #cut: Planned[] = [];
@@ -174,7 +176,10 @@ export class ReadPass implements PassView {
       const extra = this.#takeExtra();
       if (!extra) {
         if (this.#at < this.#main.length) continue;
-        if (this.#busy.length === 0 || this.#hasAskedBusy) return "done";
+        if (this.#busy.length === 0 || this.#hasAskedBusy) {
+          await this.#tryHabit(session, ctx);
+          return "done";
+        }
         await this.#askBusy(session, ctx);
         if (this.#hasEnded(ctx)) return this.#end(ctx);
         continue;
@@ -192,6 +197,8 @@ export class ReadPass implements PassView {
     learned.unanswered = isUnanswered ? learned.unanswered + 1 : 0;
     learned.hadGood = this.#asking.good > 0;
     if (isUnanswered || failure) this.#share.failed();
+    if (this.#limits.inFlight > 1)
+      learned.habits?.askedTogether(this.#hasLostTogether, () => learned.points.every((point) => this.isGood({ points: [point] })));
     const left = [...this.#cut, ...this.#main.slice(this.#at)].filter(({ request }) => !this.isRead(request));
     // What a device that refuses everything was not asked for did not lack time.
     const unreached = isUnanswered || failure || learned.shut ? 0 : left.reduce((sum, { request }) => sum + request.points.length, 0);
@@ -333,6 +340,17 @@ export class ReadPass implements PassView {
     else await Promise.all(Array.from({ length: width }, askInTurn));
   }
 
+  /** One request as if the device had no such habit, once a day: if it is answered, the habit has gone. */
+  async #tryHabit(session: AnySession, ctx: DriverContext): Promise<void> {
+    const { habits, points, groups } = this.#learned;
+    if (!habits || this.#isThorough || this.#asking.good === 0) return;
+    const planned = (): readonly Request[] => groups.flatMap(({ requests }) => requests);
+    const trial = habits.trial(points, session.limits, planned, (request) => this.isGood(request));
+    if (!trial) return;
+    const isAnswered = await this.#asking.tryOut(session, trial.request, ctx, this.#share.timeoutMs(ctx.timeouts.answerMs));
+    if (isAnswered !== undefined) habits.tried(trial, isAnswered);
+  }
+
   #nextMain(): Planned | undefined {
     while (this.#at < this.#main.length) {
       const planned = this.#main[this.#at++];
@@ -393,6 +411,7 @@ export class ReadPass implements PassView {
 
   /** Lost with its connection: that may be its own fault, or nobody's. */
   #keepForLater(planned: Planned, reading: BadReading): void {
+    this.#hasLostTogether = this.#hasLostTogether || (!this.#sequential && this.#limits.inFlight > 1);
     this.#sequential = true;
     const { lost, answersHere, isStale } = this.#asking;
     const isFirstTime = !this.#againOnce?.has(planned.request);

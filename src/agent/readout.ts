@@ -1,15 +1,18 @@
-import type { AnySession, DriverContext, Limits } from "../../drivers/driver.ts";
+import type { AnySession, DriverContext } from "../../drivers/driver.ts";
 import { bootTimeOf, type Clock } from "../model/clock.ts";
 import { Deadline } from "../model/deadline.ts";
 import { toReasonError } from "../model/failure.ts";
+import type { HabitName } from "../model/habit.ts";
 import { ReasonError, restMsOf } from "../model/reason.ts";
 import type { Reading } from "../model/value.ts";
 import { LEAST_TIMEOUT_MS } from "./answer-pace.ts";
 import { Confirming } from "./confirming.ts";
 import type { Turn } from "./connection-pool.ts";
 import { type AccessDeps, DeviceAccess } from "./device-access.ts";
+import type { HabitMemories } from "./device-habits.ts";
 import { type Aside, readAside } from "./explain.ts";
 import type { RingMember } from "./frame-rings.ts";
+import type { Habits } from "./habits.ts";
 import type { LearnedGroups } from "./learned-groups.ts";
 import { LookUpTime } from "./look-up-time.ts";
 import { Preparation } from "./preparation.ts";
@@ -57,6 +60,7 @@ export interface Outcome {
 
 export interface ReadoutDeps extends AccessDeps {
   readonly clock: Clock;
+  readonly habits: HabitMemories;
   /** Counts a connect. */
   connecting(): void;
 }
@@ -82,13 +86,12 @@ interface Open {
 export class Readouts {
   readonly #spec: SourceSpec;
   readonly #learned: LearnedGroups;
+  readonly #habits: Habits;
   readonly #preparation: Preparation;
   readonly #confirming: Confirming;
   readonly #deps: ReadoutDeps;
   readonly #access: DeviceAccess;
   readonly #deadlineMs: number;
-  /** What the last session granted, and what of it is this source's. */
-  #limits: { readonly granted: Limits; readonly own: Limits } | undefined;
   /** The last connection of a source that keeps none; the readout's values do not wait for it. */
   #closing: Promise<void> = Promise.resolve();
   #sliceMs = SLICE_MS;
@@ -99,13 +102,16 @@ export class Readouts {
   #asides: Aside[] = [];
   #warnings: readonly string[] = [];
 
-  constructor(spec: SourceSpec, learned: LearnedGroups, deps: ReadoutDeps) {
+  constructor(spec: SourceSpec, learned: LearnedGroups, habits: Habits, deps: ReadoutDeps) {
     this.#spec = spec;
     this.#learned = learned;
+    this.#habits = habits;
     this.#preparation = new Preparation(spec.points, deps.clock.monotonicMs);
     this.#confirming = new Confirming(spec.intervalMs, spec.layout.variables, deps.clock, deps.log);
     this.#deps = deps;
-    this.#access = new DeviceAccess(spec, deps, () => this.renew());
+    const habit = (name: HabitName, holds: boolean) => (holds ? habits.learn(name, undefined) : habits.forget(name, undefined));
+    this.#access = new DeviceAccess(spec, { ...deps, habit }, () => this.renew());
+    habits.use(deps.habits.of(this.#access.device));
     const { connectMs, answerMs } = spec.timeouts;
     this.#deadlineMs = Math.max(spec.intervalMs, SHORTEST_READOUT_DEADLINE_MS, connectMs + answerMs);
   }
@@ -154,6 +160,7 @@ export class Readouts {
     const waitedMs = clock.monotonicMs() - askedMs;
     if (turn instanceof ReasonError) return this.#failed(turn, waitedMs);
     if (!turn) return this.#failed(new ReasonError("CONNECTION_CLOSED", "the data source is being stopped"), waitedMs);
+    this.#habits.use(this.#deps.habits.of(this.#access.device));
     const deadline = new ReadoutDeadline(this.#deadlineMs);
     this.#follow(stop, deadline);
     try {
@@ -239,7 +246,7 @@ export class Readouts {
       connecting();
       const connectedMs = clock.monotonicMs();
       try {
-        open.session = await driver.connect(connect, ctx);
+        open.session = await driver.connect({ ...connect, settings: this.#habits.settings(this.#learned.points) }, ctx);
         open.hasConnected = true;
         this.#sliceMs = Math.max(SLICE_MS, SLICE_CONNECTS * (clock.monotonicMs() - connectedMs));
         return open.session;
@@ -266,7 +273,7 @@ export class Readouts {
     open.turnMs = beganMs;
     const isTurnOver = () => open.turn?.isWanted() === true && clock.monotonicMs() - (open.turnMs ?? 0) >= this.#sliceMs;
     const unprepared = () => this.#preparation.forget();
-    const limitsOf = ({ limits }: AnySession) => this.#ownLimits(limits);
+    const limitsOf = ({ limits }: AnySession) => this.#habits.limits(limits, this.#learned.points);
     const searchMs = Math.max(
       SEARCHED_PART * intervalMs,
       timeouts.answerMs + SEARCHED_AFTER * Math.min(LEAST_TIMEOUT_MS, timeouts.answerMs),
@@ -349,7 +356,7 @@ export class Readouts {
   async #readAsides({ session, failure }: Read, ctx: DriverContext): Promise<void> {
     for (const aside of this.#asides.splice(0)) {
       if (failure || !session?.alive()) aside.settle(failure ?? new Error("the connection ended before"));
-      else await readAside(aside, this.#spec.driver, this.#ownLimits(session.limits), session, ctx);
+      else await readAside(aside, this.#spec.driver, this.#habits.limits(session.limits, this.#learned.points), session, ctx);
     }
   }
 
@@ -377,12 +384,6 @@ export class Readouts {
     };
     if (ending && !isKept) this.#closing = ending.finally(() => release(undefined));
     else release(session);
-  }
-
-  #ownLimits(granted: Limits): Limits {
-    if (this.#limits?.granted !== granted)
-      this.#limits = { granted, own: this.#spec.driver.limits?.(granted, this.#spec.connect.settings) ?? granted };
-    return this.#limits.own;
   }
 
   #failed(failure: ReasonError, waitedMs: number): Outcome {

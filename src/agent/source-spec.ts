@@ -46,6 +46,8 @@ export interface SourceSpec {
   readonly timeouts: Timeouts;
   /** For looking up addresses in one readout. */
   readonly prepareMs: number;
+  /** How long a habit of the device is kept that is not seen any more. */
+  readonly habitsMs: number;
   readonly intervalMs: number;
   readonly layout: Layout;
   readonly points: readonly Point[];
@@ -160,7 +162,7 @@ export async function specOf(
   const variables = variableList.whole();
   await yieldToEventLoop();
   const auto = autoList.whole();
-  const { name_timeout, connect_timeout, answer_timeout, prepare_timeout, max_connections } = settings.data;
+  const { name_timeout, connect_timeout, answer_timeout, prepare_timeout, forget_habits_after, max_connections } = settings.data;
   return {
     spec: {
       uuid: record.uuid,
@@ -173,6 +175,7 @@ export async function specOf(
       maxConnections: max_connections ?? driver.maxConnections,
       timeouts: { nameMs: name_timeout, connectMs: connect_timeout, answerMs: answer_timeout },
       prepareMs: prepare_timeout,
+      habitsMs: forget_habits_after,
       intervalMs: interval.ms,
       layout: { source: { uuid: record.uuid, name: record.name }, variables },
       points,

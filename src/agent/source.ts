@@ -6,6 +6,7 @@ import { bootTimeOf, type Clock, timeAt, upMsOf } from "../model/clock.ts";
 import type { Log } from "../model/context.ts";
 import { formatDuration } from "../model/duration.ts";
 import { messageOf } from "../model/failure.ts";
+import { habitWords } from "../model/habit.ts";
 import type { Layout } from "../model/layout.ts";
 import type { SourceCounters, SourceReport } from "../model/report.ts";
 import type { SourceInsight } from "../model/source-insight.ts";
@@ -16,6 +17,7 @@ import { DeviceClock } from "./device-clock.ts";
 import { Explaining } from "./explain.ts";
 import { FaultLog } from "./fault-log.ts";
 import { Freshness } from "./freshness.ts";
+import { Habits } from "./habits.ts";
 import { LearnedGroups } from "./learned-groups.ts";
 import { type IsMeant, LiveValues, type Sample } from "./live-values.ts";
 import { hasOrders, OddValues } from "./odd-values.ts";
@@ -134,6 +136,7 @@ class SourceTask {
   readonly #where: string;
   readonly #stop = new AbortController();
   readonly #learned: LearnedGroups;
+  readonly #habits: Habits;
   readonly #readouts: Readouts;
   readonly #freshness: Freshness;
   readonly #fit: PlanFit;
@@ -189,8 +192,11 @@ class SourceTask {
     this.#hasAuto = spec.auto.length > 0;
     this.#where = `${spec.endpoint.host}:${spec.endpoint.port}`;
     this.#state = { type: "UNKNOWN", since: upMsOf(clock) };
-    this.#learned = new LearnedGroups(spec.points, spec.layout.variables.length);
-    this.#readouts = new Readouts(spec, this.#learned, {
+    const { endpoint, connect, driver, habitsMs } = spec;
+    const device = deps.habits.of(`${endpoint.transport}:${endpoint.host}:${endpoint.port}`);
+    this.#habits = new Habits({ driver, settings: connect.settings, keepMs: habitsMs, log }, device);
+    this.#learned = new LearnedGroups(spec.points, spec.layout.variables.length, this.#habits);
+    this.#readouts = new Readouts(spec, this.#learned, this.#habits, {
       ...deps,
       connecting: () => this.#counters.connects++,
       otherIsBack: () => {
@@ -260,7 +266,8 @@ class SourceTask {
 
   inspect({ isMeant, explain, hasPlan }: Look): Looked {
     const { driver, intervalMs, maxConnections } = this.#spec;
-    const of = { driver, learned: this.#learned, intervalMs, maxConnections, measured: this.#times.measured };
+    const habits = this.#habits.list(this.#learned.points);
+    const of = { driver, learned: this.#learned, habits, intervalMs, maxConnections, measured: this.#times.measured };
     const plan = hasPlan ? planView(of) : null;
     const explained = explain === undefined ? undefined : (this.#explaining.look(explain) ?? null);
     return { plan, readout: this.#live.look(isMeant), ...(explained !== undefined && { explained }) };
@@ -294,7 +301,7 @@ class SourceTask {
       ...(preparing ? [`${preparing.done} of ${preparing.total} addresses are looked up; the others follow in the next readouts`] : []),
       ...[this.#fit.warning, this.#noTimes, this.#deviceClock.warning, this.#odd?.warning].filter((one) => one !== undefined),
       ...(hasWaited ? [waited] : []),
-      ...(this.#learned.refusesGaps && this.#learned.cuts.size > 0 ? [REFUSES_GAPS] : []),
+      ...this.#habits.list(this.#learned.points).map(habitWords),
       ...culprits(this.#learned, this.#layout),
     ];
   }
@@ -432,8 +439,6 @@ class SourceTask {
   }
 }
 
-const REFUSES_GAPS =
-  "the device refuses requests over unused addresses between variables: each run has a request of its own; a gap of 0 in the settings (max_gap) keeps it so over restarts";
 const NAMED_CULPRITS = 5;
 
 /** Addresses on which the connection ends or that stay without an answer: they cost more than their own reading. */

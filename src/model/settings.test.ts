@@ -20,6 +20,7 @@ test("an empty file is the embedded API on loopback with every default", () => {
     sinks: {},
   });
   expect(sourceSettingsSchema.parse({})).toEqual({
+    forget_habits_after: 2_592_000_000,
     name_timeout: 5000,
     connect_timeout: 5000,
     answer_timeout: 3000,

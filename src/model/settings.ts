@@ -65,6 +65,9 @@ export const sourceSettingsSchema = z.strictObject({
   connect_timeout: duration("5s").describe("Deadline of a connect; below 3.1s a failed ARP shows as TIMEOUT"),
   answer_timeout: duration("3s").describe("Deadline of one request"),
   prepare_timeout: duration("60s").describe("Deadline of looking up addresses (symbols, paths) in one readout; what was found is kept"),
+  forget_habits_after: duration("30d", "3650d").describe(
+    "How long what was learned of the way in which the device wants to be asked (a pause, smaller blocks) is kept where it is not seen any more",
+  ),
   max_connections: z.int().min(1).max(64).optional().describe("Connections the device takes at once; default: the driver's"),
   password_file: z.string().min(1).optional().describe("File that holds the password of this source, one line"),
   password_networks: passwordNetworksSchema,

@@ -12,9 +12,21 @@ export interface SimulatedVariable {
  * Faults that a simulated machine can have. `silent`: it accepts connections and answers nothing. `refuses`: nothing listens on its port.
  * `slow`: each answer comes seconds late. `drop`: connections are reset every few seconds. `locked`: it answers and refuses each read.
  * `wrong-unit`: it answers under another unit identifier. `deaf`: it leaves the first request of each connection without an answer.
- * `hurried`: the same with a request that comes right after an answer.
+ * `hurried`: the same with a request that comes right after an answer. `one-at-a-time`: the same with a request that comes before the answer to
+ * the one before. `short-blocks`: it refuses requests for more than a few registers.
  */
-export const SIMULATED_FAULTS = ["silent", "refuses", "slow", "drop", "locked", "wrong-unit", "deaf", "hurried"] as const;
+export const SIMULATED_FAULTS = [
+  "silent",
+  "refuses",
+  "slow",
+  "drop",
+  "locked",
+  "wrong-unit",
+  "deaf",
+  "hurried",
+  "one-at-a-time",
+  "short-blocks",
+] as const;
 export type SimulatedFault = (typeof SIMULATED_FAULTS)[number];
 
 /** A machine that can be simulated, one for each type of data source. */

@@ -1,3 +1,4 @@
+import type { Habit } from "./habit.ts";
 import type { SourceStatus } from "./service-status.ts";
 
 /** One request of a source's plan. */
@@ -27,6 +28,8 @@ export interface PlanView {
   readonly set_aside: number;
   /** Units behind the device that do not answer. */
   readonly silent: readonly string[];
+  /** How the device wants to be asked, as far as that was learned. */
+  readonly habits: readonly Habit[];
   readonly measured: MeasuredReadouts | null;
   /** An interval at which the plan fits, with room; null: nothing was measured. */
   readonly feasible_interval_ms: number | null;

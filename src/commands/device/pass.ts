@@ -1,4 +1,6 @@
 import type { AnyDriver, AnySession, ConnectInput, DriverContext, Point } from "../../../drivers/driver.ts";
+import { DeviceHabits } from "../../agent/device-habits.ts";
+import { Habits, type HabitsOf } from "../../agent/habits.ts";
 import { LearnedGroups } from "../../agent/learned-groups.ts";
 import { Preparation } from "../../agent/preparation.ts";
 import { readOnce } from "../../agent/read.ts";
@@ -21,11 +23,16 @@ export interface Pass {
 
 /** What is known of the device over passes. */
 export interface Kept {
+  readonly habits: Habits;
   readonly learned: LearnedGroups;
   readonly preparation: Preparation;
 }
 
-export const keptOf = (points: readonly Point[]): Kept => ({ learned: new LearnedGroups(points), preparation: new Preparation(points) });
+/** `settings`: the driver's, as they are configured or typed. */
+export function keptOf(points: readonly Point[], of: Pick<HabitsOf, "driver" | "settings" | "log">): Kept {
+  const habits = new Habits({ ...of, keepMs: Number.POSITIVE_INFINITY }, new DeviceHabits(undefined, Date.now));
+  return { habits, learned: new LearnedGroups(points, undefined, habits), preparation: new Preparation(points) };
+}
 
 /** How often a person who waits for a look-up is told how far it has come. */
 const TOLD_EVERY_MS = 5000;
@@ -100,12 +107,14 @@ export class PassDeadline {
 /** Reads all points once, over `given` where that lives. The session is undefined where it is lost. Never throws. */
 export async function readPass(
   driver: AnyDriver,
-  { details, settings, secrets }: ConnectInput<unknown, unknown>,
-  ctx: DriverContext,
+  { details, secrets }: ConnectInput<unknown, unknown>,
+  context: DriverContext,
   given: AnySession | undefined,
-  { learned, preparation }: Kept,
+  { habits, learned, preparation }: Kept,
   deadline: PassDeadline,
 ): Promise<{ readonly pass: Pass; readonly session: AnySession | undefined }> {
+  const habit: DriverContext["habit"] = (name, holds) => (holds ? habits.learn(name, undefined) : habits.forget(name, undefined));
+  const ctx = { ...context, habit };
   const kept = given?.alive() ? given : undefined;
   let time = Date.now();
   let started = performance.now();
@@ -117,7 +126,7 @@ export async function readPass(
     if (!kept) await given?.close();
     const connect = async () => {
       await deadline.load(driver);
-      return await driver.connect({ details, settings, secrets }, ctx);
+      return await driver.connect({ details, settings: habits.settings(learned.points), secrets }, ctx);
     };
     const prepare = async (session: AnySession) => {
       const hasLookedUp = await deadline.lookUp(preparation, session, ctx);
@@ -125,7 +134,8 @@ export async function readPass(
       return hasLookedUp;
     };
     const unprepared = () => preparation.forget();
-    const read = await readOnce({ driver, connect, began, prepare, unprepared }, learned, kept, ctx, { isThorough: true });
+    const limitsOf = ({ limits }: AnySession) => habits.limits(limits, learned.points);
+    const read = await readOnce({ driver, connect, limitsOf, began, prepare, unprepared }, learned, kept, ctx, { isThorough: true });
     const { readings, failure, unreached, givenUp, session, closing, requests } = read;
     if (readings.length > 0 || failure === undefined) preparation.fill(readings);
     const spanMs = performance.now() - started;

@@ -60,7 +60,7 @@ async function measured({ spec, permit }: ConfiguredSource, options: PlanOptions
   const log = personLog(io);
   const pki = await pkiOf(driver.type, options.config, log, io);
   const device = new DeviceMemories().of(driver.type);
-  const kept = keptOf(spec.points);
+  const kept = keptOf(spec.points, { driver, settings: connect.settings, log });
   const times = new ReadoutTimes();
   const endpoint = endpointText(driver, connect.details, connect.settings);
   let session: AnySession | undefined;
@@ -85,7 +85,14 @@ async function measured({ spec, permit }: ConfiguredSource, options: PlanOptions
     else writeLines(io, failureLines(failure, endpoint));
     return EXIT.sourceFailed;
   }
-  const view = planView({ driver, learned: kept.learned, intervalMs, maxConnections, measured: times.measured });
+  const view = planView({
+    driver,
+    learned: kept.learned,
+    habits: kept.habits.list(kept.learned.points),
+    intervalMs,
+    maxConnections,
+    measured: times.measured,
+  });
   print({ name: spec.name, type: spec.type, endpoint, from: "own connection", plan: view, warnings: spec.warnings }, options, io);
   return EXIT.good;
 }

@@ -207,7 +207,10 @@ class Walk {
       return { fault: undefined, left: session };
     }
     const beganMs = performance.now();
-    const kept = keptOf(asked.map(({ address, type }, index): Point => ({ index, address, type })));
+    const kept = keptOf(
+      asked.map(({ address, type }, index): Point => ({ index, address, type })),
+      { driver, settings, log: this.#log },
+    );
     const input = { details, settings, secrets };
     const read = await readPass(driver, input, this.#context(addresses), session, kept, this.#deadline);
     const { readings, failure } = read.pass;

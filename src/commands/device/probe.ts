@@ -5,12 +5,13 @@ import { explainFault } from "../../model/fault-catalogue.ts";
 import { toJson } from "../../model/json.ts";
 import type { DataSink } from "../../model/resources.ts";
 import type { SourceStatus } from "../../model/service-status.ts";
-import { type CommandIo, complain, EXIT, type ExitCode } from "../io.ts";
+import { type CommandIo, complain, EXIT, type ExitCode, UsageError } from "../io.ts";
 import { writeLines } from "../lines.ts";
 import { knownByService } from "../service/known.ts";
 import type { TargetOptions } from "./browse-target.ts";
 import { type ConfiguredSource, withSource, worstOf } from "./configured-source.ts";
 import { driverOf, durationOf, endpointText, failureLines, failureObject, permitOfPerson, personLog, pkiOf, policyOf } from "./device.ts";
+import { probeHabits } from "./probe-habits.ts";
 import { probeSink } from "./probe-sink.ts";
 import { type ProbePoint, type ProbeTarget, type Walked, walk } from "./probe-walk.ts";
 import { stepLine, stepObjects } from "./probe-words.ts";
@@ -19,8 +20,14 @@ import { parseReadInput, withPassword } from "./read-input.ts";
 /** The command line's options, as typed. */
 export interface ProbeOptions extends TargetOptions {
   readonly json?: boolean;
-  readonly timeout: string;
+  /** Absent: 30 s, and a minute for habits. */
+  readonly timeout?: string;
+  /** How the device wants to be asked is found out. */
+  readonly habits?: boolean;
 }
+
+const WALK_TIMEOUT = "30s";
+const HABITS_TIMEOUT = "1min";
 
 /** What is said before the walk, of a data source that is configured. */
 interface Known {
@@ -35,7 +42,7 @@ interface Known {
  * Throws UsageError.
  */
 export async function probe(name: string, words: readonly string[], options: ProbeOptions, io: CommandIo): Promise<ExitCode> {
-  const timeoutMs = durationOf("--timeout", options.timeout);
+  const timeoutMs = durationOf("--timeout", options.timeout ?? (options.habits ? HABITS_TIMEOUT : WALK_TIMEOUT));
   const policy = policyOf(options.config);
   const log = personLog(io);
   if (words.length > 0) {
@@ -44,7 +51,10 @@ export async function probe(name: string, words: readonly string[], options: Pro
     for (const note of typed.notes) complain(io, note);
     const input = await withPassword(typed, options.passwordFile, io);
     const pki = await pkiOf(name, options.config, log, io);
-    return report({ ...input, driver, permit: permitOfPerson(policy), pki }, undefined, timeoutMs, options, io);
+    const target = { ...input, driver, permit: permitOfPerson(policy), pki };
+    return options.habits
+      ? probeHabits(target, undefined, { ...options, timeoutMs }, io)
+      : report(target, undefined, timeoutMs, options, io);
   }
   const ofSource = async ({ spec, permit }: ConfiguredSource): Promise<ExitCode> => {
     const { driver, connect, timeouts, prepareMs, layout } = spec;
@@ -54,9 +64,13 @@ export async function probe(name: string, words: readonly string[], options: Pro
       return { text: `${variable?.name} (${variable?.address})`, address, type };
     });
     const known = { name: spec.name, status: await knownByService(spec.uuid, options.config, io) };
-    return report({ ...connect, driver, timeouts, prepareMs, permit, pki, points }, known, timeoutMs, options, io);
+    const target = { ...connect, driver, timeouts, prepareMs, permit, pki, points };
+    return options.habits ? probeHabits(target, spec.name, { ...options, timeoutMs }, io) : report(target, known, timeoutMs, options, io);
   };
-  const ofSink = (sink: DataSink): Promise<ExitCode> => probeSink(sink, permitOf(policy.policy, "sinks"), { ...options, timeoutMs }, io);
+  const ofSink = (sink: DataSink): Promise<ExitCode> => {
+    if (options.habits) throw new UsageError(`${sink.name ?? sink.uuid} is a data sink: --habits is for data sources`);
+    return probeSink(sink, permitOf(policy.policy, "sinks"), { ...options, timeoutMs }, io);
+  };
   return withSource(name, options, policy, io, ofSource, ofSink);
 }
 

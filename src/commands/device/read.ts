@@ -91,9 +91,9 @@ async function readTarget(
 ): Promise<ExitCode> {
   const { driver, permit } = input;
   const points = input.points.map(({ address, type: pointType }, index): Point => ({ index, address, type: pointType }));
-  const kept = keptOf(points);
-  const device = new DeviceMemories().of(driver.type);
   const log = personLog(io);
+  const kept = keptOf(points, { driver, settings: input.settings, log });
+  const device = new DeviceMemories().of(driver.type);
   const pki = await pkiOf(driver.type, options.config, log, io);
   const endpoint = endpointText(driver, input.details, input.settings);
   const keeps = driver.keepsConnection(input.details, input.settings);

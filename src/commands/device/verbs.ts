@@ -101,8 +101,14 @@ export const PROBE: Verb = {
     "collector probe press-1 --json | jq '.steps[] | select(.result == \"failed\")'",
     "collector probe modbus_tcp host=10.0.0.5 holding:0:uint16",
     "collector probe opcua endpoint_url=opc.tcp://10.0.0.7:4840 username=reader",
+    "collector probe press-1 --habits                   a pause, shorter requests, one request at a time, no gaps",
   ],
-  options: [{ flags: "--timeout <duration>", description: "deadline of the whole walk", default: "30s" }, PASSWORD_FILE, KEY_FILE],
+  options: [
+    { flags: "--timeout <duration>", description: "deadline of the whole walk (default: 30s, with --habits 1min)" },
+    { flags: "--habits", description: "read again and again to find how the device wants to be asked, and which settings say so" },
+    PASSWORD_FILE,
+    KEY_FILE,
+  ],
   notes: `Steps: name, policy, route, neighbour, connection, handshake, log-in, first value, each with its time; of a data sink up to the
 connection. It opens a connection of its own and only reads. Where the service reads the device already, it says first what that knows; a controller that takes one connection may
 refuse a second. Where the configuration API does not answer, the last good copy on disk says where the device is.`,

@@ -20,7 +20,8 @@ export const SIMULATE: Verb = {
     { flags: "--csv", description: "print the machine's variables as CSV for collector variables import, and end" },
     {
       flags: "--fault <name>",
-      description: "what is wrong with it: silent, refuses, slow, drop, locked, wrong-unit, deaf, hurried; repeat it for more",
+      description:
+        "what is wrong with it: silent, refuses, slow, drop, locked, wrong-unit, deaf, hurried, one-at-a-time, short-blocks; repeat it for more",
       repeats: true,
     },
     { flags: "--after <duration>", description: "when that begins (default: at once)" },

@@ -1,17 +1,18 @@
 import { formatBytes } from "../../model/bytes.ts";
 import { formatDuration } from "../../model/duration.ts";
+import { habitWords } from "../../model/habit.ts";
 import { countOf } from "../../model/number.ts";
 import type { PlanView } from "../../model/source-insight.ts";
 
 /** A line about a plan. */
 export interface PlanFact {
-  readonly label: "Plan" | "Measured" | "Interval" | "Limits" | "Set aside" | "Silent";
+  readonly label: "Plan" | "Measured" | "Interval" | "Limits" | "Set aside" | "Silent" | "Habit";
   readonly words: string;
 }
 
 /** What a readout asks for, how long it takes, and whether that fits the interval: for the terminal and the page. Pure. */
 export function planFacts(view: PlanView, source: string): readonly PlanFact[] {
-  const { requests, variables, bytes, interval_ms: intervalMs, limits, set_aside: setAside, silent } = view;
+  const { requests, variables, bytes, interval_ms: intervalMs, limits, set_aside: setAside, silent, habits } = view;
   return [
     {
       label: "Plan",
@@ -29,6 +30,7 @@ export function planFacts(view: PlanView, source: string): readonly PlanFact[] {
         ]
       : []),
     ...(silent.length > 0 ? [{ label: "Silent", words: silent.join(", ") } as const] : []),
+    ...habits.map((habit) => ({ label: "Habit", words: habitWords(habit) }) as const),
   ];
 }
 
