@@ -2,6 +2,7 @@ import type { AnySession } from "../../drivers/driver.ts";
 import type { ReasonError } from "../model/reason.ts";
 import { takeOut } from "../model/take-out.ts";
 import { timerMs } from "../model/timer.ts";
+import { AnswerPace } from "./answer-pace.ts";
 import { type DeviceShare, DeviceTime } from "./device-time.ts";
 
 /** The use of a device's connection: it is this readout's alone until it is given back. */
@@ -51,6 +52,10 @@ export interface Membership {
   notBeforeMs(): number;
   /** When the device's budget allows the next probe, monotonic ms. */
   freeAtMs(): number;
+  /** How long an answer is waited for while a connection of a source that may be silent is opened: by what opening takes here. */
+  connectMs(fullMs: number): number;
+  /** A connection was opened, after so many ms. */
+  connected(ms: number): void;
   /** Counts it out and, where it was the last with its key, closes the idle connection. Idempotent. */
   leave(): Promise<void>;
 }
@@ -82,6 +87,8 @@ const YIELD_MS = 1000;
  */
 class DevicePool {
   readonly time: DeviceTime;
+  /** How long its connections take to be opened. */
+  readonly connects = new AnswerPace();
   /** Connection keys of the sources, by their share of the device's time. */
   readonly keys = new Map<DeviceShare, string>();
   readonly #now: () => number;
@@ -279,6 +286,8 @@ export class ConnectionPool {
       answeredMs,
       notBeforeMs,
       freeAtMs: () => pool.time.freeAtMs,
+      connectMs: (fullMs) => pool.connects.timeoutMs(fullMs),
+      connected: (ms) => pool.connects.note(ms),
       leave() {
         leave();
         return pool.leave(share, key);

@@ -52,6 +52,7 @@ export async function readOnce(
   let isKept = kept !== undefined;
   let closing: Promise<void> | undefined;
   let hasBegun = false;
+  let hasConnectedAgain = false;
   /** What was planned when the device said that it has another program. */
   let before: readonly Point[] | undefined;
   for (;;) {
@@ -62,7 +63,14 @@ export async function readOnce(
         session = await deps.connect();
       } catch (error) {
         const refused = toReasonError(error);
-        return { ...pass.finish(refused), session: undefined, closing, refused };
+        // A gateway may have been busy with what another of the device had asked for in vain.
+        const isExcused = refused.reason.type === "TIMEOUT" && options.share?.isShadowed() === true && !hasConnectedAgain;
+        const next = isExcused ? await deps.passOn?.(pass.answered > 0, undefined) : false;
+        if (next === false) return { ...pass.finish(refused), session: undefined, closing, refused };
+        hasConnectedAgain = true;
+        session = next;
+        isKept = next !== undefined;
+        continue;
       }
     }
     let hasLookedUp = false;

@@ -238,22 +238,13 @@ export class Readouts {
   ): Promise<Read | ReasonError> {
     const { clock, connecting } = this.#deps;
     const { signal } = deadline;
-    const { driver, connect, timeouts, intervalMs } = this.#spec;
+    const { driver, timeouts, intervalMs } = this.#spec;
     const ctx: DriverContext = { ...this.#access.context, signal };
     const connectAgain = async (): Promise<AnySession> => {
       const loading = driver.load?.(stop);
       if (loading) await deadline.during(loading);
       connecting();
-      const connectedMs = clock.monotonicMs();
-      try {
-        open.session = await driver.connect({ ...connect, settings: this.#habits.settings(this.#learned.points) }, ctx);
-        open.hasConnected = true;
-        this.#sliceMs = Math.max(SLICE_MS, SLICE_CONNECTS * (clock.monotonicMs() - connectedMs));
-        return open.session;
-      } catch (error) {
-        this.#access.couldNotOpen();
-        throw error;
-      }
+      return this.#connect(open, ctx);
     };
     let looking: LookUpTime | undefined;
     const prepare = async (session: AnySession): Promise<boolean> => {
@@ -298,6 +289,34 @@ export class Readouts {
       return toReasonError(error);
     } finally {
       looking?.cancel();
+    }
+  }
+
+  /**
+   * Opens a connection. Where others of the device are answered, what has no answer on the way is one more request without one: it is waited
+   * for as long as opening takes there, and the time is charged.
+   */
+  async #connect(open: Open, ctx: DriverContext): Promise<AnySession> {
+    const { clock } = this.#deps;
+    const { driver, connect, timeouts } = this.#spec;
+    const { membership } = this.#access;
+    const { share } = membership;
+    const isShared = membership.hasHealthyOthers();
+    const answerMs = isShared && !share.mayWaitInFull() ? membership.connectMs(timeouts.answerMs) : timeouts.answerMs;
+    const beganMs = clock.monotonicMs();
+    try {
+      const settings = this.#habits.settings(this.#learned.points);
+      open.session = await driver.connect({ ...connect, settings }, { ...ctx, timeouts: { ...timeouts, answerMs } });
+      open.hasConnected = true;
+      const tookMs = clock.monotonicMs() - beganMs;
+      membership.connected(tookMs);
+      this.#sliceMs = Math.max(SLICE_MS, SLICE_CONNECTS * tookMs);
+      return open.session;
+    } catch (error) {
+      this.#access.couldNotOpen();
+      const isSilent = isShared && toReasonError(error).reason.type === "TIMEOUT" && !ctx.signal.aborted;
+      if (isSilent) share.probed(clock.monotonicMs() - beganMs, this.#learned.unanswered > 0 ? "share" : "surprise");
+      throw error;
     }
   }
 

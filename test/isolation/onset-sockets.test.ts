@@ -1,11 +1,10 @@
 import { afterAll, describe, expect, it } from "vitest";
-import modbus from "../../drivers/modbus_tcp/driver.ts";
+import { DRIVERS } from "../../drivers/index.ts";
 import { Agent } from "../../src/agent/agent.ts";
-import type { SourceInput } from "../../src/agent/source-spec.ts";
 import { silentLog } from "../../src/model/context.ts";
 import { startClock } from "../../src/os/clock.ts";
-import { type DeadUnits, type Gateway, startGateway } from "./gateway.ts";
-import { sourceOf } from "./rig.ts";
+import type { DeadUnits } from "./gateway.ts";
+import { cipSite, finsSite, modbusSite, type Site, type SiteOptions } from "./onset-sites.ts";
 
 const INTERVAL_MS = 1000;
 const WELL_MS = 8000;
@@ -17,34 +16,28 @@ const SEGMENTS = [
   { units: 13, dead: [2, 4, 7, 8, 12], least: 0.8 },
 ] as const;
 const KINDS: readonly DeadUnits[] = ["silent", "silent, one request at a time", "gateway exception, one request at a time"];
-const REQUESTS = [1, 4] as const;
 
 interface Scenario {
   readonly segment: (typeof SEGMENTS)[number];
-  readonly kind: DeadUnits;
+  readonly name: string;
+  readonly start: (options: SiteOptions) => Promise<Site>;
   readonly requests: number;
 }
 
-const nameOf = ({ segment, kind, requests }: Scenario) =>
-  `${segment.dead.length} of ${segment.units} at once, ${kind}, ${requests} requests each`;
+const SCENARIOS: readonly Scenario[] = SEGMENTS.flatMap((segment) => [
+  ...KINDS.flatMap((kind) =>
+    [1, 4].map((requests) => ({ segment, name: `Modbus, ${kind}`, requests, start: (options: SiteOptions) => modbusSite(kind, options) })),
+  ),
+  { segment, name: "FINS nodes of a network", requests: 1, start: finsSite },
+  { segment, name: "CIP slots of a chassis", requests: 1, start: cipSite },
+]);
 
-/** One unit, with so many variables that need a request each. */
-function unitSource(unit: number, port: number, requests: number): SourceInput {
-  const one = sourceOf(`unit-${unit}`, "127.0.0.1", port, INTERVAL_MS);
-  const [variable] = one.variables;
-  if (!variable) throw new Error("a source of the rig has variables");
-  const variables = Array.from({ length: requests }, (_, i) => ({
-    ...variable,
-    uuid: `${i}`,
-    name: `v${i}`,
-    address: `${unit}/holding:${1000 * i}`,
-  }));
-  return { ...one, variables };
-}
+const nameOf = ({ segment, name, requests }: Scenario) =>
+  `${segment.dead.length} of ${segment.units} at once, ${name}, ${requests} requests each`;
 
 class Play {
   readonly scenario: Scenario;
-  readonly gateway: Gateway;
+  readonly site: Site;
   readonly #agent: Agent;
   /** Whole readouts by unit, since the units went silent. */
   readonly #good = new Map<number, number>();
@@ -52,11 +45,11 @@ class Play {
   gapMs = 0;
   #isLooking = false;
 
-  private constructor(scenario: Scenario, gateway: Gateway, clock: ReturnType<typeof startClock>) {
+  private constructor(scenario: Scenario, site: Site, clock: ReturnType<typeof startClock>) {
     this.scenario = scenario;
-    this.gateway = gateway;
+    this.site = site;
     this.#agent = new Agent({
-      drivers: { modbus_tcp: { driver: async () => ({ default: modbus }) } },
+      drivers: DRIVERS,
       clock,
       logFor: () => silentLog,
       emit: ({ source }, { readings }) =>
@@ -69,11 +62,15 @@ class Play {
   }
 
   static async start(scenario: Scenario, clock: ReturnType<typeof startClock>): Promise<Play> {
-    const gateway = await startGateway(scenario.kind);
-    const play = new Play(scenario, gateway, clock);
-    const units = Array.from({ length: scenario.segment.units }, (_, i) => i + 1);
-    await play.#agent.apply(units.map((unit) => unitSource(unit, gateway.port, scenario.requests)));
+    const { segment, requests } = scenario;
+    const site = await scenario.start({ units: segment.units, intervalMs: INTERVAL_MS, requests });
+    const play = new Play(scenario, site, clock);
+    await play.#agent.apply(site.sources);
     return play;
+  }
+
+  #isDead(unit: number): boolean {
+    return (this.scenario.segment.dead as readonly number[]).includes(unit);
   }
 
   #take(unit: number, isWhole: boolean): void {
@@ -83,23 +80,23 @@ class Play {
     this.#lastMs.set(unit, nowMs);
     if (!this.#isLooking) return;
     this.#good.set(unit, (this.#good.get(unit) ?? 0) + 1);
-    if (before !== undefined && !this.gateway.dead.has(unit)) this.gapMs = Math.max(this.gapMs, nowMs - before);
+    if (before !== undefined && !this.#isDead(unit)) this.gapMs = Math.max(this.gapMs, nowMs - before);
   }
 
   begin(): void {
-    for (const unit of this.scenario.segment.dead) this.gateway.dead.add(unit);
+    for (const unit of this.scenario.segment.dead) this.site.kill(unit);
     this.#isLooking = true;
   }
 
   /** The share of its readouts that the worst healthy unit got. */
   get share(): number {
-    const healthy = Array.from({ length: this.scenario.segment.units }, (_, i) => i + 1).filter((unit) => !this.gateway.dead.has(unit));
+    const healthy = Array.from({ length: this.scenario.segment.units }, (_, i) => i + 1).filter((unit) => !this.#isDead(unit));
     return Math.min(...healthy.map((unit) => ((this.#good.get(unit) ?? 0) * INTERVAL_MS) / LOOK_MS));
   }
 
   async stop(): Promise<void> {
     await this.#agent.stop();
-    await this.gateway.close();
+    await this.site.close();
   }
 }
 
@@ -114,8 +111,7 @@ describe("units behind one gateway that go silent while they are read", () => {
   it("leave their siblings nearly all of their readouts from the first lost request on", { timeout: 200_000 }, async () => {
     await Promise.all(plays.splice(0).map((play) => play.stop()));
     const clock = startClock(stop.signal);
-    const scenarios = SEGMENTS.flatMap((segment) => KINDS.flatMap((kind) => REQUESTS.map((requests) => ({ segment, kind, requests }))));
-    plays.push(...(await Promise.all(scenarios.map((scenario) => Play.start(scenario, clock)))));
+    plays.push(...(await Promise.all(SCENARIOS.map((scenario) => Play.start(scenario, clock)))));
     await new Promise((done) => setTimeout(done, WELL_MS));
     for (const play of plays) play.begin();
     await new Promise((done) => setTimeout(done, LOOK_MS));
