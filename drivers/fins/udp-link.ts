@@ -1,4 +1,4 @@
-import { isIPv4 } from "node:net";
+import { literalAddress } from "../../src/model/address.ts";
 import type { FinsAddress } from "../../src/model/details.ts";
 import { ReasonError } from "../../src/model/reason.ts";
 import type { DriverContext, Endpoint } from "../driver.ts";
@@ -96,7 +96,7 @@ export class UdpLink implements FinsLink {
 
 /** The last octet of an IPv4 address. Throws ReasonError: it is none, or no node has that number. */
 function ownNode(address: string): number {
-  const octet = isIPv4(address) ? Number(address.split(".")[3]) : 0;
+  const octet = literalAddress(address)?.family === 4 ? Number(address.split(".")[3]) : 0;
   if (octet >= 1 && octet <= 254) return octet;
   throw new ReasonError("UNKNOWN", `no node number follows from the own address ${address}: write one of 1 to 254 into local_address`, {
     condition: "configuration_invalid",

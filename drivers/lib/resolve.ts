@@ -1,5 +1,5 @@
-import { lookup } from "node:dns/promises";
-import { type Address, literalAddress } from "../../src/model/address.ts";
+import { systemAddresses } from "../../src/lib/system-lookup.ts";
+import type { Address } from "../../src/model/address.ts";
 import { toReasonError } from "../../src/model/failure.ts";
 import { ReasonError } from "../../src/model/reason.ts";
 import type { DriverContext } from "../driver.ts";
@@ -22,11 +22,4 @@ export async function resolveHost(host: string, ctx: DriverContext): Promise<rea
   });
   if (!first) throw new ReasonError("LOOKUP_ERROR", `the name ${host} has no address`);
   return [first, ...rest];
-}
-
-async function systemAddresses(host: string): Promise<readonly Address[]> {
-  const literal = literalAddress(host);
-  if (literal) return [literal];
-  const found = await lookup(host, { all: true });
-  return found.map(({ address, family }) => ({ address, family: family === 6 ? 6 : 4 }));
 }

@@ -1,9 +1,9 @@
 import { spawn } from "node:child_process";
-import net from "node:net";
 import type { Writable } from "node:stream";
 import { launchWords } from "../../src/lib/launch.ts";
 import { messageOf, toReasonError } from "../../src/model/failure.ts";
 import { ReasonError } from "../../src/model/reason.ts";
+import { connectLocal } from "../lib/local-stream.ts";
 
 /** Whoever looks at what comes from a plugin. */
 export interface PipeEvents {
@@ -87,7 +87,7 @@ export function runPlugin(command: readonly string[], events: PipeEvents): Plugi
 export function connectPlugin(path: string, events: PipeEvents): PluginPipe {
   const release = takePlace();
   const ended = Promise.withResolvers<void>();
-  const socket = net.connect({ path, allowHalfOpen: true });
+  const socket = connectLocal(path);
   let isConnected = false;
   let refusal: ReasonError | undefined;
   socket.once("connect", () => {

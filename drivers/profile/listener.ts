@@ -1,5 +1,6 @@
-import net from "node:net";
+import type { Socket } from "node:net";
 import { isDeepStrictEqual } from "node:util";
+import { Networks } from "../../src/lib/networks.ts";
 import type { Log } from "../../src/model/context.ts";
 import { toReasonError } from "../../src/model/failure.ts";
 import { ReasonError } from "../../src/model/reason.ts";
@@ -7,6 +8,7 @@ import type { Wire } from "../../src/model/wire.ts";
 import type { DriverContext } from "../driver.ts";
 import { bounded, stoppedWhile } from "../lib/abort.ts";
 import { StreamConnection } from "../lib/connection.ts";
+import { TcpServer } from "../lib/tcp-server.ts";
 import type { Compiled } from "./compiled.ts";
 import { Inbox, staleMsOf } from "./inbox.ts";
 import { ProfileLink } from "./link.ts";
@@ -39,7 +41,7 @@ export class ExpectedPeer {
   readonly inbox: Inbox;
   readonly compiled: Compiled;
   readonly #listener: Listener;
-  readonly #list: net.BlockList;
+  readonly #list: Networks;
   /** Of the source that reads it now. */
   #ctx: Pick<DriverContext, "wire" | "tap">;
   #newest: ProfileLink | undefined;
@@ -55,7 +57,7 @@ export class ExpectedPeer {
     this.compiled = compiled;
     this.inbox = new Inbox(expected.from, staleMsOf(compiled));
     this.#listener = listener;
-    this.#list = listOf(expected.peers);
+    this.#list = new Networks(expected.peers.map(plain));
     this.#ctx = ctx;
   }
 
@@ -69,7 +71,7 @@ export class ExpectedPeer {
   }
 
   allows(address: string): boolean {
-    return this.#list.check(address, net.isIPv6(address) ? "ipv6" : "ipv4");
+    return this.#list.contains(address);
   }
 
   /** True: its device is one that this other place expects. */
@@ -158,7 +160,7 @@ export class ExpectedPeer {
 
 class Listener {
   readonly #at: string;
-  readonly #server: net.Server;
+  readonly #server: TcpServer;
   readonly #peers = new Set<ExpectedPeer>();
   readonly listening: Promise<void>;
   #log: Log;
@@ -170,20 +172,8 @@ class Listener {
     this.#at = at;
     this.#log = ctx.log;
     this.#refusalOf = ctx.listenRefusal;
-    this.#server = net.createServer({ noDelay: true, keepAlive: true, keepAliveInitialDelay: KEEP_ALIVE_MS }, (socket) =>
-      this.#accept(socket),
-    );
-    this.#server.maxConnections = MAX_CONNECTIONS;
-    const port = Number(at.slice(at.lastIndexOf(":") + 1));
-    const host = at.slice(0, at.lastIndexOf(":")).replace(/^\[|\]$/g, "");
-    this.listening = new Promise((ready, failed) => {
-      this.#server.once("error", failed);
-      this.#server.listen(port, host, () => {
-        this.#server.removeListener("error", failed);
-        this.#server.on("error", (error) => this.#log.warn({ err: error }, `listening at ${at} failed`));
-        ready();
-      });
-    });
+    this.#server = new TcpServer(at, { maxConnections: MAX_CONNECTIONS, keepAliveMs: KEEP_ALIVE_MS }, (socket) => this.#accept(socket));
+    this.listening = this.#server.listen((error) => this.#log.warn({ err: error }, `listening at ${at} failed`));
     // Whoever waits for it gets the error too.
     this.listening.catch(() => this.#close());
   }
@@ -223,7 +213,7 @@ class Listener {
     this.#server.close();
   }
 
-  #accept(socket: net.Socket): void {
+  #accept(socket: Socket): void {
     socket.on("error", () => {});
     const address = plain(socket.remoteAddress ?? "");
     const isClosed = this.#refusalOf?.(this.#at) !== undefined;
@@ -275,15 +265,4 @@ export async function expectPeer(expected: Expected, compiled: Compiled, ctx: Dr
 const isSameProfile = (one: Compiled, other: Compiled): boolean =>
   isDeepStrictEqual([one.profile, one.parameters], [other.profile, other.parameters]);
 
-function listOf(peers: readonly string[]): net.BlockList {
-  const list = new net.BlockList();
-  for (const text of peers) {
-    const [address = "", bits] = plain(text).split("/");
-    const family = net.isIPv6(address) ? "ipv6" : "ipv4";
-    list.addSubnet(address, Number(bits ?? (family === "ipv6" ? 128 : 32)), family);
-  }
-  return list;
-}
-
-/** An IPv4 address that came over an IPv6 socket, as itself; without a zone. */
 const plain = (address: string): string => address.replace(/^::ffff:(?=\d+\.)/i, "").replace(/%.*$/, "");

@@ -1,4 +1,4 @@
-import { isIPv4 } from "node:net";
+import { literalAddress } from "../../src/model/address.ts";
 import { request } from "./cip.ts";
 
 /** The connection manager: routes, unconnected send, Forward Open and Forward Close. CIP Vol. 1, 3-5. All pure. */
@@ -47,7 +47,7 @@ function hopOf(port: string, link: string): Buffer | string {
   const number = Number(port);
   if (!/^\d{1,2}$/.test(port) || number < 1 || number > 14) return `port ${port} is out of range: 1 to 14`;
   if (/^\d{1,3}$/.test(link)) return Number(link) <= 255 ? Buffer.of(number, Number(link)) : `slot ${link} is out of range: 0 to 255`;
-  if (!isIPv4(link)) return `${link} is neither a slot nor an IPv4 address`;
+  if (!/^\d{1,3}(\.\d{1,3}){3}$/.test(link) || literalAddress(link)?.family !== 4) return `${link} is neither a slot nor an IPv4 address`;
   const hop = Buffer.alloc(2 + link.length + (link.length & 1));
   hop[0] = 0x10 | number;
   hop[1] = link.length;

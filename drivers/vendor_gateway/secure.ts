@@ -1,6 +1,6 @@
 import { readFile } from "node:fs/promises";
-import net from "node:net";
 import type { PeerCertificate, TLSSocket } from "node:tls";
+import { literalAddress } from "../../src/model/address.ts";
 import type { VendorGatewayDetails } from "../../src/model/details.ts";
 import { messageOf } from "../../src/model/failure.ts";
 import type { Pki } from "../../src/model/pki.ts";
@@ -109,7 +109,7 @@ async function byCertificate(connection: Connection, { details, settings }: Inpu
       ...own,
       // It is judged below, by what people trust on this machine.
       rejectUnauthorized: false,
-      ...(net.isIP(details.host) === 0 && { servername: details.host }),
+      ...(literalAddress(details.host) === undefined && { servername: details.host }),
     },
     ctx,
   );

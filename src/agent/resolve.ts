@@ -1,5 +1,5 @@
-import { lookup } from "node:dns/promises";
 import type { Endpoint } from "../../drivers/driver.ts";
+import { systemAddresses } from "../lib/system-lookup.ts";
 import { type Address, deviceKey, literalAddress } from "../model/address.ts";
 import { Deadline } from "../model/deadline.ts";
 import { errorCode, toReasonError } from "../model/failure.ts";
@@ -261,11 +261,6 @@ export const permittedResolve =
     if (open.length > 0 || refusal === undefined) return open;
     throw new ReasonError("UNKNOWN", literal ? refusal : `${host}: ${refusal}`, { condition: "forbidden_by_policy" });
   };
-
-async function systemAddresses(host: string): Promise<readonly Address[]> {
-  const found = await lookup(host, { all: true });
-  return found.map(({ address, family }) => ({ address, family: family === 6 ? 6 : 4 }));
-}
 
 const delayed = (ms: number): Promise<undefined> => new Promise((done) => setTimeout(done, ms, undefined).unref());
 

@@ -1,8 +1,8 @@
-import net from "node:net";
 import { loadPolicy, policyFile } from "../configuration/policy-file.ts";
 import { SettingsError } from "../configuration/strict-yaml.ts";
 import { endText } from "../lib/capture/read.ts";
 import { listenRefusal, permitOf } from "../lib/policy.ts";
+import { literalAddress } from "../model/address.ts";
 import { errorCode } from "../model/failure.ts";
 import type { Policy } from "../model/policy.ts";
 import { UsageError } from "./io.ts";
@@ -24,12 +24,14 @@ export const freePortFor = (port: number): number => (port < FIRST_FREE_PORT ? p
 
 /** `10.0.0.5`, `10.0.0.5:502`, `[fd00::5]:502`, `fd00::5`; undefined: something else. */
 export function addressAndPort(text: string): { readonly address: string; readonly port?: number } | undefined {
-  if (net.isIP(text) !== 0) return { address: text };
+  const literal = literalAddress(text);
+  if (literal) return { address: literal.address };
   const [, bracketed, plain, digits] = /^(?:\[([^\]]+)\]|([^:]+))(?::(\d{1,5}))?$/.exec(text) ?? [];
   const address = bracketed ?? plain ?? "";
   const port = digits === undefined ? undefined : Number(digits);
-  if (net.isIP(address) === 0 || (port ?? 0) > 65_535) return undefined;
-  return { address, ...(port !== undefined && { port }) };
+  const known = literalAddress(address);
+  if (!known || (port ?? 0) > 65_535) return undefined;
+  return { address: known.address, ...(port !== undefined && { port }) };
 }
 
 /** Where `--listen` says, on `usualPort` where that names none. Throws UsageError for another form, and where the policy does not open it. */
@@ -55,7 +57,7 @@ export function policyFor(config: string | undefined): Policy {
 
 /** What a data source of the service needs before it may read here; empty: nothing. */
 export function readingNotes(policy: Policy, { host, port }: Place): readonly string[] {
-  const closed = net.isIP(host) === 0 ? undefined : permitOf(policy, "sources")(host, port);
+  const closed = literalAddress(host) === undefined ? undefined : permitOf(policy, "sources")(host, port);
   return closed === undefined ? [] : [`for a data source of the service: ${closed}`];
 }
 

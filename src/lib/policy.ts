@@ -1,6 +1,7 @@
 import net from "node:net";
 import { networkInterfaces } from "node:os";
 import type { Permit, Policy } from "../model/policy.ts";
+import { Networks } from "./networks.ts";
 
 /** IANA special-purpose registries, and where clouds keep their metadata: closed unless the policy names them. */
 const LOOPBACK = "a loopback address";
@@ -12,16 +13,16 @@ const SPECIAL: readonly (readonly [words: string, networks: readonly string[]])[
   ["a multicast or broadcast address", ["224.0.0.0/4", "255.255.255.255/32", "ff00::/8"]],
 ];
 
-const SIX_TO_FOUR = listOf(["2002::/16"]);
-const TRANSLATED = listOf(["64:ff9b:1::/48"]);
+const SIX_TO_FOUR = new Networks(["2002::/16"]);
+const TRANSLATED = new Networks(["64:ff9b:1::/48"]);
 
-const special = SPECIAL.map(([words, networks]) => ({ words, list: listOf(networks) }));
+const special = SPECIAL.map(([words, networks]) => ({ words, list: new Networks(networks) }));
 
 /** Judges addresses for data sources or data sinks; its words name the file and the line that would open one. Refuses a text that is not an IP address. */
 export function permitOf(policy: Policy, what: "sources" | "sinks"): Permit {
   const { networks, ports, loopback } = policy[what];
   const { file = "policy.yaml" } = policy;
-  const open = networks && listOf(networks);
+  const open = networks && new Networks(networks);
   const ranges = ports?.map((port) => String(port).split("-").map(Number));
   return (address, port) => {
     const plain = unmapped(address);
@@ -29,9 +30,9 @@ export function permitOf(policy: Policy, what: "sources" | "sinks"): Permit {
     if (ranges && !ranges.some(([from = 0, to = from]) => port >= from && port <= to))
       return `port ${port} of ${address} is not among the ports that policy.yaml opens; to open it, add ${port} to ports of ${what} in ${file}`;
     const meant = [plain, ...translated(plain)];
-    const closed = special.find(({ list }) => meant.some((one) => contains(list, one)));
-    if (loopback && closed?.words === LOOPBACK && contains(closed.list, plain)) return undefined;
-    if (open && contains(open, plain)) return undefined;
+    const closed = special.find(({ list }) => meant.some((one) => list.contains(one)));
+    if (loopback && closed?.words === LOOPBACK && closed.list.contains(plain)) return undefined;
+    if (open?.contains(plain)) return undefined;
     const isLoopback = closed?.words === LOOPBACK;
     // A section that is there already is not begun a second time.
     const switchOn = open || ranges ? `add \`loopback: true\` to ${what} in ${file}` : `put \`${what}: {loopback: true}\` into ${file}`;
@@ -59,8 +60,8 @@ function translated(address: string): readonly string[] {
   if (!net.isIPv6(address)) return [];
   const bytes = bytesOf(address);
   const at = (...places: readonly number[]): string => places.map((place) => bytes[place] ?? 0).join(".");
-  if (contains(SIX_TO_FOUR, address)) return [at(2, 3, 4, 5)];
-  if (!contains(TRANSLATED, address)) return [];
+  if (SIX_TO_FOUR.contains(address)) return [at(2, 3, 4, 5)];
+  if (!TRANSLATED.contains(address)) return [];
   return [at(6, 7, 9, 10), at(7, 9, 10, 11), at(9, 10, 11, 12), at(12, 13, 14, 15)].filter((one) => !one.startsWith("0."));
 }
 
@@ -78,7 +79,7 @@ export function listenRefusal({ listen, file = "policy.yaml" }: Policy, at: stri
   const host = at.slice(0, at.lastIndexOf(":")).replace(/^\[|\]$/g, "");
   const address = unmapped(host === "localhost" ? "127.0.0.1" : host);
   if (address === undefined) return `${host} is not an IP address; write one of this machine's`;
-  if (contains(listOf(listen), address)) return undefined;
+  if (new Networks(listen).contains(address)) return undefined;
   const line = [...listen, address].map((one) => (one.includes(":") ? `"${one}"` : one)).join(", ");
   return `${host} is not among the addresses that policy.yaml opens; to open it, put \`listen: [${line}]\` into ${file}`;
 }
@@ -117,20 +118,8 @@ export class PolicyInForce {
 /** True: a host is an address within one of these networks; a name is in none. */
 export function isWithin(networks: readonly string[], host: string): boolean {
   const address = unmapped(host);
-  return address !== undefined && contains(listOf(networks), address);
+  return address !== undefined && new Networks(networks).contains(address);
 }
-
-function listOf(networks: readonly string[]): net.BlockList {
-  const list = new net.BlockList();
-  for (const text of networks) {
-    const [address = "", bits] = text.split("/");
-    const family = net.isIPv6(address) ? "ipv6" : "ipv4";
-    list.addSubnet(address, Number(bits ?? (family === "ipv6" ? 128 : 32)), family);
-  }
-  return list;
-}
-
-const contains = (list: net.BlockList, address: string): boolean => list.check(address, net.isIPv6(address) ? "ipv6" : "ipv4");
 
 /** Without a zone; an IPv4 address inside an IPv6 one (RFC 4291, 2.5.5.2, and RFC 6052, 2.1) is judged as itself. */
 function unmapped(address: string): string | undefined {

@@ -1,7 +1,7 @@
 import { statfs } from "node:fs/promises";
-import net from "node:net";
 import os from "node:os";
 import process from "node:process";
+import { listenProblem } from "../lib/port-look.ts";
 
 /** What the machine says of itself. */
 
@@ -24,10 +24,8 @@ export function versions(): Readonly<Record<string, string>> {
 export type PortState = "free" | "taken" | "unknown";
 
 /** True: a TCP address of this machine can be listened on now; it is not kept. Never throws. */
-export function portState(host: string, port: number): Promise<PortState> {
-  return new Promise((done) => {
-    const server = net.createServer();
-    server.once("error", (error: NodeJS.ErrnoException) => done(error.code === "EADDRINUSE" ? "taken" : "unknown"));
-    server.listen({ host, port, exclusive: true }, () => server.close(() => done("free")));
-  });
+export async function portState(host: string, port: number): Promise<PortState> {
+  const problem = await listenProblem(host, port);
+  if (!problem) return "free";
+  return problem.code === "EADDRINUSE" ? "taken" : "unknown";
 }

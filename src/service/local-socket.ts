@@ -1,8 +1,8 @@
 import { lstatSync, type Stats, unlinkSync } from "node:fs";
 import type { IncomingMessage, ServerResponse } from "node:http";
-import { connect } from "node:net";
 import { join } from "node:path";
 import { HttpListener } from "../lib/http-listener.ts";
+import { connectProblem } from "../lib/port-look.ts";
 import type { Context } from "../model/context.ts";
 import { errorCode, messageOf } from "../model/failure.ts";
 
@@ -133,7 +133,7 @@ async function makeWay(path: string): Promise<void> {
     throw new Error(`the local socket ${path} cannot be looked at: ${messageOf(error)}`, { cause: error });
   }
   if (!stats.isSocket()) throw new Error(`${path} is not a socket, and the collector needs this path for its own; move it away`);
-  const code = await probe(path);
+  const code = await connectProblem(path, PROBE_TIMEOUT_MS);
   if (code === "EACCES" || code === "EPERM")
     throw new Error(`${path} belongs to another user's collector; give this one a state_dir of its own`);
   if (code !== "ECONNREFUSED" && code !== "ENOENT")
@@ -146,18 +146,4 @@ async function makeWay(path: string): Promise<void> {
     if (errorCode(error) !== "ENOENT")
       throw new Error(`the socket ${path} of an ended collector cannot be removed: ${messageOf(error)}`, { cause: error });
   }
-}
-
-/** The code with which connecting fails; undefined where it does not. */
-function probe(path: string): Promise<string | undefined> {
-  return new Promise((done) => {
-    const socket = connect(path);
-    const end = (code: string | undefined): void => {
-      socket.destroy();
-      done(code);
-    };
-    socket.setTimeout(PROBE_TIMEOUT_MS, () => end("ETIMEDOUT"));
-    socket.once("connect", () => end(undefined));
-    socket.once("error", (error) => end(errorCode(error) || "UNKNOWN"));
-  });
 }

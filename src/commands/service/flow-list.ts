@@ -1,9 +1,9 @@
-import net from "node:net";
 import type { AnyDriver } from "../../../drivers/driver.ts";
 import { specOf } from "../../agent/source-spec.ts";
 import { boundOptions, readProfile } from "../../configuration/bindings.ts";
 import { withDetailsType } from "../../configuration/details-type.ts";
 import { localOptions } from "../../configuration/local-options.ts";
+import { literalAddress } from "../../model/address.ts";
 import { messageOf } from "../../model/failure.ts";
 import type { DataSink, DataSource } from "../../model/resources.ts";
 import type { Settings } from "../../model/settings.ts";
@@ -44,7 +44,7 @@ const HTTP_PORTS: Readonly<Record<string, number>> = { "https:": 443, "http:": 8
 export async function flowsOf(input: FlowInput): Promise<Flows> {
   const parts = await Promise.all([...input.sources.map((one) => ofSource(one, input)), ...input.sinks.map((one) => ofSink(one, input))]);
   const flows = [...parts.flatMap((part) => ("why" in part ? [] : [part])), ...ofCollector(input.settings)];
-  const names = flows.some(({ direction, host }) => direction === "out" && net.isIP(host) === 0 && host !== "localhost");
+  const names = flows.some(({ direction, host }) => direction === "out" && literalAddress(host) === undefined && host !== "localhost");
   const lookUps: Flow = {
     direction: "out",
     what: "look-ups of names",

@@ -1,6 +1,6 @@
 import { existsSync } from "node:fs";
-import { request } from "node:http";
 import { dirname } from "node:path";
+import { type LocalRequest, requestLocal } from "../../lib/local-request.ts";
 import { proveOwner } from "../../lib/socket-owner.ts";
 import { errorCode, messageOf } from "../../model/failure.ts";
 import { RUN_FOLDER, runSocketPath } from "../../service/socket-place.ts";
@@ -27,14 +27,8 @@ export const askService = (socketPath: string, path: string, signal: AbortSignal
 export const tellService = (socketPath: string, path: string, body: object, signal: AbortSignal): Promise<unknown> =>
   callService(socketPath, { method: "POST", path, body: JSON.stringify(body) }, signal);
 
-interface Call {
-  readonly method: "GET" | "POST";
-  readonly path: string;
-  readonly body?: string;
-}
-
 /** A service whose state folder cannot be written to has its socket elsewhere. */
-async function callService(socketPath: string, call: Call, signal: AbortSignal, runFolder = RUN_FOLDER): Promise<unknown> {
+async function callService(socketPath: string, call: LocalRequest, signal: AbortSignal, runFolder = RUN_FOLDER): Promise<unknown> {
   try {
     return await callAt(socketPath, call, signal);
   } catch (error) {
@@ -47,41 +41,27 @@ async function callService(socketPath: string, call: Call, signal: AbortSignal, 
 
 const GONE = new Set(["ENOENT", "ECONNREFUSED"]);
 
-async function callAt(socketPath: string, { method, path, body }: Call, signal: AbortSignal): Promise<unknown> {
+async function callAt(socketPath: string, call: LocalRequest, signal: AbortSignal): Promise<unknown> {
   try {
     proveOwner(socketPath);
   } catch (error) {
     throw new ServiceError(errorCode(error) === "" ? messageOf(error) : sentence(socketPath, error), { cause: error });
   }
-  return new Promise((done, fail) => {
-    const failed = (error: unknown): void => fail(new ServiceError(sentence(socketPath, error), { cause: error }));
-    const ask = request({ socketPath, path, method, signal: AbortSignal.any([signal, AbortSignal.timeout(TIMEOUT_MS)]) }, (response) => {
-      const chunks: Buffer[] = [];
-      let length = 0;
-      response.on("data", (chunk: Buffer) => {
-        length += chunk.length;
-        if (length > MAX_BYTES) ask.destroy(new Error(`the answer is longer than ${MAX_BYTES} bytes`));
-        else chunks.push(chunk);
-      });
-      response.on("error", failed);
-      response.on("end", () => {
-        try {
-          const answer: unknown = JSON.parse(Buffer.concat(chunks).toString("utf8"));
-          if (response.statusCode === 200) done(answer);
-          else {
-            const detail = detailOf(answer);
-            const words = `it answers with status ${response.statusCode}${detail === undefined ? "" : `: ${detail}`}`;
-            const refusal = response.statusCode === 400 ? detail : undefined;
-            fail(new ServiceError(sentence(socketPath, new Error(words)), { refusal }));
-          }
-        } catch {
-          failed(new Error("the answer is not JSON"));
-        }
-      });
-    });
-    ask.on("error", failed);
-    ask.end(body);
+  const failed = (error: unknown): ServiceError => new ServiceError(sentence(socketPath, error), { cause: error });
+  const within = AbortSignal.any([signal, AbortSignal.timeout(TIMEOUT_MS)]);
+  const { status, body } = await requestLocal(socketPath, call, MAX_BYTES, within).catch((error: unknown) => {
+    throw failed(error);
   });
+  let answer: unknown;
+  try {
+    answer = JSON.parse(body);
+  } catch {
+    throw failed(new Error("the answer is not JSON"));
+  }
+  if (status === 200) return answer;
+  const detail = detailOf(answer);
+  const words = `it answers with status ${status}${detail === undefined ? "" : `: ${detail}`}`;
+  throw new ServiceError(sentence(socketPath, new Error(words)), { refusal: status === 400 ? detail : undefined });
 }
 
 const detailOf = (answer: unknown): string | undefined =>

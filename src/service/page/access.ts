@@ -1,8 +1,8 @@
 import { createHash, randomBytes, timingSafeEqual, X509Certificate } from "node:crypto";
 import type { IncomingHttpHeaders } from "node:http";
-import net from "node:net";
 import { hostname } from "node:os";
 import { readBoundedFile } from "../../lib/bounded-file.ts";
+import { literalAddress } from "../../model/address.ts";
 import { messageOf } from "../../model/failure.ts";
 
 /** Who may see the page: by the name they ask for it with, and by the token. */
@@ -36,7 +36,7 @@ export function isOwnName(host: string | undefined, cert?: string): boolean {
   const match = /^(?:\[([0-9a-fA-F:.]+)\]|([^:[\]/\s]+))(?::\d{1,5})?$/.exec(host ?? "");
   const name = (match?.[1] ?? match?.[2])?.toLowerCase();
   if (name === undefined) return false;
-  if (net.isIP(name) !== 0 || name === "localhost" || name === hostname().toLowerCase()) return true;
+  if (literalAddress(name) !== undefined || name === "localhost" || name === hostname().toLowerCase()) return true;
   return cert !== undefined && new X509Certificate(cert).checkHost(name) !== undefined;
 }
 

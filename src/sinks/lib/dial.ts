@@ -1,5 +1,5 @@
-import { lookup } from "node:dns/promises";
-import { connect, isIP, type LookupFunction, type Socket } from "node:net";
+import { connect, type LookupFunction, type Socket } from "node:net";
+import { systemAddresses } from "../../lib/system-lookup.ts";
 import { toReasonError } from "../../model/failure.ts";
 import type { Permit } from "../../model/policy.ts";
 import { ReasonError } from "../../model/reason.ts";
@@ -21,7 +21,7 @@ export async function dial({ host, port, nameMs, connectMs, permit }: Dial, sign
     throw new ReasonError("UNKNOWN", `port: ${port} cannot be connected to; it must be within 1 and 65535`, {
       condition: "configuration_invalid",
     });
-  const found = await withDeadline(resolve(host), nameMs, signal, () => {
+  const found = await withDeadline(systemAddresses(host), nameMs, signal, () => {
     return new ReasonError("LOOKUP_ERROR", `no answer within ${nameMs} ms to the look-up of ${host}`);
   });
   const addresses = found.filter(({ address }) => permit?.(address, port) === undefined);
@@ -32,7 +32,7 @@ export async function dial({ host, port, nameMs, connectMs, permit }: Dial, sign
     });
   const known: LookupFunction = (_host, options, done) => {
     const [first] = addresses;
-    if (options.all || !first) done(null, addresses);
+    if (options.all || !first) done(null, [...addresses]);
     else done(null, first.address, first.family);
   };
   const socket = connect({ host, port, lookup: known, noDelay: true, keepAlive: true, keepAliveInitialDelay: 30_000 });
@@ -46,11 +46,6 @@ export async function dial({ host, port, nameMs, connectMs, permit }: Dial, sign
     socket.destroy();
     throw toReasonError(error);
   }
-}
-
-async function resolve(host: string): Promise<{ address: string; family: number }[]> {
-  const family = isIP(host);
-  return family === 0 ? await lookup(host, { all: true }) : [{ address: host, family }];
 }
 
 function connected(socket: Socket): Promise<void> {

@@ -7,6 +7,7 @@ import { messageOf, toReasonError } from "../../model/failure.ts";
 import { ReasonError } from "../../model/reason.ts";
 import { dial, withDeadline } from "../lib/dial.ts";
 import { LinkWindow } from "../lib/link-window.ts";
+import { secure, type TlsSettings, tlsReason } from "../lib/tls.ts";
 import { type Feed, type Publish, type PublishOutcome, PublishQueue, type UserProperties } from "./publish-queue.ts";
 import { type Qos1Answer, Qos1Sender } from "./qos1-sender.ts";
 import {
@@ -19,7 +20,6 @@ import {
   refusalType,
   SESSION_TAKEN_OVER,
 } from "./refusal.ts";
-import { secure, type TlsSettings, tlsReason } from "./tls.ts";
 import { chooseVersion, OtherVersionError } from "./version.ts";
 
 // The packet writer keeps a Buffer for each number below 65536: 7 MB of heap for what two bytes' writing saves.

@@ -10,8 +10,8 @@ import { prepareSink } from "../../delivery/prepare-sink.ts";
 import { silentLog } from "../../model/context.ts";
 import type { ReasonError } from "../../model/reason.ts";
 import { SINKS } from "../index.ts";
+import { type TlsSettings, tlsReason } from "../lib/tls.ts";
 import { connectMqtt } from "./connect.ts";
-import { type TlsSettings, tlsReason } from "./tls.ts";
 
 let authority: TestAuthority;
 let other: TestAuthority;

@@ -1,4 +1,4 @@
-import net from "node:net";
+import { listenProblem } from "../../lib/port-look.ts";
 import type { Context } from "../../model/context.ts";
 import { errorCode, toReasonError } from "../../model/failure.ts";
 import { ReasonError } from "../../model/reason.ts";
@@ -7,7 +7,7 @@ const EVERYWHERE = "0.0.0.0";
 const HERE = "127.0.0.1";
 
 /** `host:port`, an IPv6 address in brackets. */
-export const listenText = (host: string, port: number): string => `${net.isIPv6(host) ? `[${host}]` : host}:${port}`;
+export const listenText = (host: string, port: number): string => `${host.includes(":") ? `[${host}]` : host}:${port}`;
 
 export interface ListenPlace {
   readonly host: string;
@@ -39,22 +39,13 @@ export function listenPlace(configured: string | undefined, port: number, { list
 
 /** True: the port can be had, before the server is built for it. Throws ReasonError in words. */
 export async function probeListening(host: string, port: number): Promise<void> {
-  const probe = net.createServer();
-  try {
-    await new Promise<void>((resolve, reject) => {
-      probe.once("error", reject);
-      probe.listen({ host, port, exclusive: true }, resolve);
-    });
-  } catch (error) {
-    const known = toReasonError(error);
-    const code = errorCode(error);
-    throw new ReasonError("UNKNOWN", WORDS[code]?.(host, port) ?? `cannot listen on ${host}:${port}: ${known.message}`, {
-      cause: error,
-      condition: known.condition ?? "collector_host_trouble",
-    });
-  } finally {
-    await new Promise<void>((done) => probe.close(() => done()));
-  }
+  const problem = await listenProblem(host, port);
+  if (!problem) return;
+  const known = toReasonError(problem);
+  throw new ReasonError("UNKNOWN", WORDS[errorCode(problem)]?.(host, port) ?? `cannot listen on ${host}:${port}: ${known.message}`, {
+    cause: problem,
+    condition: known.condition ?? "collector_host_trouble",
+  });
 }
 
 const WORDS: Readonly<Record<string, (host: string, port: number) => string>> = {

@@ -3,8 +3,8 @@ import { isIP, type Socket } from "node:net";
 import { type ConnectionOptions, connect, type TLSSocket } from "node:tls";
 import { errorCode, messageOf, toReasonError } from "../../model/failure.ts";
 import { ReasonError } from "../../model/reason.ts";
-import { withDeadline } from "../lib/dial.ts";
-import { isClose } from "../lib/in-flight-window.ts";
+import { withDeadline } from "./dial.ts";
+import { isClose } from "./in-flight-window.ts";
 
 /** TLS as the settings have it; without files: the authorities that Node knows, and no certificate of our own. */
 export interface TlsSettings {
