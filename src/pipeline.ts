@@ -1,6 +1,8 @@
 import { MessageChannel, type MessagePort } from "node:worker_threads";
 import type { BufferFill, Ledger, SinkLedger } from "./buffer/buffer.ts";
 import type { BufferBounds } from "./buffer/buffer-file.ts";
+import type { DeliveryOf, FromStore, StoreWorkerData, ToStore } from "./buffer/messages.ts";
+import type { SinkSpec } from "./delivery/messages.ts";
 import { SupervisedWorker } from "./lib/thread/host.ts";
 import type { Layout } from "./model/layout.ts";
 import type { Policy } from "./model/policy.ts";
@@ -11,9 +13,7 @@ import { BufferOutlook, flowOf } from "./service/buffer-outlook.ts";
 import { DropWatch } from "./service/drop-watch.ts";
 import { SINKS, type SinkEntry } from "./sinks/index.ts";
 import { DeliveryHost, type DeliveryOptions } from "./threads/delivery/host.ts";
-import type { SinkSpec } from "./threads/delivery/messages.ts";
 import { StoreClient } from "./threads/store/host.ts";
-import type { DeliveryOf, FromStore, StoreWorkerData, ToStore } from "./threads/store/messages.ts";
 
 export interface PipelineOptions extends Omit<DeliveryOptions, "link" | "sources"> {
   readonly run: string;

@@ -30,7 +30,9 @@ import type { Logger } from "./os/log.ts";
 import { createNameLookup } from "./os/name-lookup.ts";
 import { Pipeline } from "./pipeline.ts";
 import { Alarms } from "./service/alarms.ts";
+import type { PageHostOptions } from "./service/page/served.ts";
 import { Service, type ServiceOptions } from "./service/service.ts";
+import { PageHost } from "./threads/page/host.ts";
 import { SessionHost } from "./threads/session/host.ts";
 import { remoteDrivers } from "./threads/session/remote-drivers.ts";
 
@@ -110,7 +112,9 @@ function baseOf(options: RunOptions): Base {
   );
   const { listenRefusal: refusal } = inForce;
   const pki: PkiPlace = { dir: path.join(stateDir, "pki"), installation: collector };
-  const service = new Service({ ...options, settings, collector, stateDir, listenRefusal: refusal, credentials, clock, alarms, pki });
+  const startPage = (page: PageHostOptions) => new PageHost(page);
+  const known = { settings, collector, stateDir, credentials, clock, alarms, pki };
+  const service = new Service({ ...options, ...known, listenRefusal: refusal, startPage });
   return {
     ...options,
     stateDir,

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { source } from "../../test/support/agent.ts";
 import type { SourceInput } from "../agent/source-spec.ts";
-import type { SinkSpec } from "../threads/delivery/messages.ts";
+import type { SinkSpec } from "../delivery/messages.ts";
 import { changesOf } from "./changes.ts";
 
 const noYield = async () => {};

@@ -2,6 +2,7 @@ import { isDeepStrictEqual } from "node:util";
 import { apiAccess, embeddedSocket, keysFolder, requesterAccess } from "../api/access.ts";
 import { ApiClient } from "../api/client.ts";
 import type { Desired } from "../api/desired.ts";
+import { type ApiWorkerData, embeddedDatabase, lastGoodFile } from "../api/embedded.ts";
 import { isLoopback } from "../api/loopback.ts";
 import { type Clock, isoTimeAt } from "../model/clock.ts";
 import { messageOf } from "../model/failure.ts";
@@ -12,7 +13,6 @@ import type { ConfigStatus } from "../model/service-status.ts";
 import type { Settings } from "../model/settings.ts";
 import type { Logger } from "../os/log.ts";
 import { EmbeddedApi } from "../threads/api/host.ts";
-import { type ApiWorkerData, embeddedDatabase, lastGoodFile } from "../threads/api/messages.ts";
 import { ApiLink } from "./api-link.ts";
 
 export interface ConfigurationOptions {

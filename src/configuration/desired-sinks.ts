@@ -1,8 +1,8 @@
+import type { SinkSpec } from "../delivery/messages.ts";
 import type { ApiAccess } from "../model/api-access.ts";
 import { userLeftOutWords } from "../model/endpoint-url.ts";
 import type { DataSink } from "../model/resources.ts";
 import type { Settings } from "../model/settings.ts";
-import type { SinkSpec } from "../threads/delivery/messages.ts";
 import { withDetailsType } from "./details-type.ts";
 import { fileSecretOf, type SecretFiles } from "./secret-files.ts";
 

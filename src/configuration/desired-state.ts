@@ -1,9 +1,9 @@
 import type { SourceInput } from "../agent/source-spec.ts";
 import type { Desired } from "../api/desired.ts";
+import type { SinkSpec } from "../delivery/messages.ts";
 import type { ApiAccess } from "../model/api-access.ts";
 import type { Settings } from "../model/settings.ts";
 import { createYielder } from "../model/timer.ts";
-import type { SinkSpec } from "../threads/delivery/messages.ts";
 import { boundOptions, type ProfileFiles } from "./bindings.ts";
 import { type Credentials, type Entry, missingPassword, overrideNote, withLocalSecrets } from "./credentials.ts";
 import { desiredSinks } from "./desired-sinks.ts";

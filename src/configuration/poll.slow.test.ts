@@ -4,9 +4,9 @@ import { expect, onTestFinished, test } from "vitest";
 import { clock } from "../../test/support/agent.ts";
 import { ApiClient, type PullResult, type ReportResult } from "../api/client.ts";
 import type { Desired } from "../api/desired.ts";
+import { loadLastGood, saveLastGood } from "../api/last-good.ts";
 import { COLLECTOR, modbusSource, recordingLog, startTestServer, temporaryFolder } from "../api/server/testing.ts";
 import { type DataSource, dataSourceSchema, type ReadoutStatusReport } from "../model/resources.ts";
-import { loadLastGood, saveLastGood } from "./last-good.ts";
 import { type PollingOptions, type PollState, runPolling } from "./poll.ts";
 
 /** With room for a machine that is busy elsewhere. */

@@ -1,11 +1,10 @@
 import { join } from "node:path";
 import { expect, test } from "vitest";
+import { readLastGood, saveLastGood } from "../api/last-good.ts";
 import { COLLECTOR, MACHINE, temporaryFolder } from "../api/server/testing.ts";
 import { dataSinkSchema, dataSourceSchema } from "../model/resources.ts";
-
 import { desiredSinks } from "./desired-sinks.ts";
 import { desiredSources } from "./desired-sources.ts";
-import { readLastGood, saveLastGood } from "./last-good.ts";
 
 const CANARY = "Canary-7d20";
 const SOURCE = dataSourceSchema.parse({

@@ -2,8 +2,8 @@ import { expect, onTestFinished, test } from "vitest";
 import { clock } from "../../test/support/agent.ts";
 import { freePort } from "../../test/support/free-port.ts";
 import type { Clock } from "../model/clock.ts";
-import type { FromDelivery } from "../threads/delivery/messages.ts";
 import { runDelivery } from "./engine.ts";
+import type { FromDelivery } from "./messages.ts";
 import { mqttSpec, workerOf } from "./testing/rig.ts";
 
 const DAY_MS = 86_400_000;

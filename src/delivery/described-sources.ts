@@ -1,6 +1,6 @@
 import type { Layout } from "../model/layout.ts";
 import type { SourceReport } from "../model/report.ts";
-import type { DescribedSource, ToDelivery } from "../threads/delivery/messages.ts";
+import type { DescribedSource, ToDelivery } from "./messages.ts";
 
 /** The sources with their layouts, put together from the messages in which they come. */
 export class DescribedSources {

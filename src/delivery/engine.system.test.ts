@@ -7,12 +7,12 @@ import { startBroker, type TestBroker } from "../../test/support/broker.ts";
 import { sourceReport } from "../../test/support/source-report.ts";
 import type { SinkLedger } from "../buffer/buffer.ts";
 import { encodeReadout, layoutKey } from "../buffer/codec.ts";
+import type { FromStore, StoreWorkerData } from "../buffer/messages.ts";
 import { plainLayout, plainReadout } from "../buffer/testing/readouts.ts";
 import type { SinkReport } from "../model/report.ts";
-import type { FromDelivery, ToDelivery } from "../threads/delivery/messages.ts";
-import type { FromStore, StoreWorkerData } from "../threads/store/messages.ts";
 import { serveStore } from "../threads/store/serve.ts";
 import { runDelivery } from "./engine.ts";
+import type { FromDelivery, ToDelivery } from "./messages.ts";
 import { mqttSpec, type TestWorker, workerOf } from "./testing/rig.ts";
 
 const VARIABLES = 4;

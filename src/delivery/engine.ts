@@ -1,4 +1,5 @@
 import { randomUUID } from "node:crypto";
+import type { StoreToDelivery } from "../buffer/messages.ts";
 import type { BufferFileReader } from "../buffer/reader.ts";
 import { logOver } from "../lib/thread/log.ts";
 import type { Port } from "../lib/thread/port.ts";
@@ -10,10 +11,9 @@ import type { Permit, Policy } from "../model/policy.ts";
 import type { SinkReport } from "../model/report.ts";
 import { startThreadClock } from "../os/clock.ts";
 import { SINKS, type SinkEntry } from "../sinks/index.ts";
-import type { FromDelivery, SinkSpec, ToDelivery } from "../threads/delivery/messages.ts";
-import type { StoreToDelivery } from "../threads/store/messages.ts";
 import { BufferView } from "./buffer-view.ts";
 import { DescribedSources } from "./described-sources.ts";
+import type { FromDelivery, SinkSpec, ToDelivery } from "./messages.ts";
 import { prepareSink } from "./prepare-sink.ts";
 import { type PumpLimits, type PumpPort, SinkPump } from "./pump.ts";
 import { StoreLink } from "./store-link.ts";

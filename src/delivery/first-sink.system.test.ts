@@ -5,12 +5,12 @@ import { MessageChannel } from "node:worker_threads";
 import { afterEach, expect, test } from "vitest";
 import type { SinkLedger } from "../buffer/buffer.ts";
 import { encodeReadout, layoutKey } from "../buffer/codec.ts";
+import type { FromStore } from "../buffer/messages.ts";
 import { openReader } from "../buffer/reader.ts";
 import { plainLayout, plainReadout } from "../buffer/testing/readouts.ts";
-import type { FromDelivery } from "../threads/delivery/messages.ts";
-import type { FromStore } from "../threads/store/messages.ts";
 import { serveStore } from "../threads/store/serve.ts";
 import { runDelivery } from "./engine.ts";
+import type { FromDelivery } from "./messages.ts";
 import { keepingSinks } from "./testing/keeping-sink.ts";
 import { mqttSpec, type TestWorker, workerOf } from "./testing/rig.ts";
 

@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { afterEach, expect, test, vi } from "vitest";
-import type { SinkSpec } from "../threads/delivery/messages.ts";
+import type { SinkSpec } from "./messages.ts";
 import { House, START_MS, STEP_MS, WAYS } from "./testing/house.ts";
 import { mqttSpec } from "./testing/rig.ts";
 

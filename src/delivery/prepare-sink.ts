@@ -4,7 +4,7 @@ import { toReasonError } from "../model/failure.ts";
 import { ReasonError } from "../model/reason.ts";
 import type { SinkEntry } from "../sinks/index.ts";
 import type { AnySinkKind } from "../sinks/sink.ts";
-import type { SinkSpec } from "../threads/delivery/messages.ts";
+import type { SinkSpec } from "./messages.ts";
 
 /**
  * Options of the delivery itself, in addition to those of the kind, for sinks that get the whole history.

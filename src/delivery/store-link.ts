@@ -1,6 +1,6 @@
 import type { Acknowledgement } from "../buffer/buffer.ts";
+import type { DeliveryToStore, StoreToDelivery } from "../buffer/messages.ts";
 import type { Port } from "../lib/thread/port.ts";
-import type { DeliveryToStore, StoreToDelivery } from "../threads/store/messages.ts";
 import { joinSettled, type Settled } from "./acknowledgements.ts";
 
 /** Acknowledgements within this time make one message. */

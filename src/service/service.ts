@@ -22,7 +22,6 @@ import {
 import type { Settings } from "../model/settings.ts";
 import { uuidSchema } from "../model/uuid.ts";
 import { freeBytes } from "../os/machine.ts";
-import type { PageHead } from "../threads/page/messages.ts";
 import type { Alarms } from "./alarms.ts";
 import { capturesFolder, FailureCaptures } from "./failure-captures.ts";
 import { FillForecast } from "./fill-forecast.ts";
@@ -33,10 +32,11 @@ import { lookInto } from "./look-into.ts";
 import { MachineLook } from "./machine-look.ts";
 import { createMetrics, type Metrics } from "./metrics.ts";
 import { createNotifier, type NotifyingOptions, startNotifying } from "./notify.ts";
+import type { PageHead } from "./page/messages.ts";
 import { createProgress, type Progress } from "./progress.ts";
 import type { RecentLog } from "./recent-log.ts";
 import { isAbsent, isUnwritable, RUN_FOLDER, runSocketPath } from "./socket-place.ts";
-import { StatusPage } from "./status-page.ts";
+import { StatusPage, type StatusPageOptions } from "./status-page.ts";
 import { summaryOf } from "./summary.ts";
 import { leftOutWords, noneUsableWords } from "./words/service-words.ts";
 
@@ -75,6 +75,8 @@ export interface ServiceOptions
   readonly alarms: Alarms;
   readonly recentLog: Pick<RecentLog, "answer">;
   readonly pki: PkiPlace;
+  /** Starts the thread of the page. */
+  readonly startPage: StatusPageOptions["start"];
 }
 
 /** Sources and sinks are described this long after the first of several changes. */
@@ -206,7 +208,8 @@ export class Service {
       onTrouble: alarms.raise,
     });
     const head = (): PageHead => this.#head(parts);
-    this.#page = new StatusPage({ settings, listenRefusal, entry: workerUrl("page"), agent: parts.agent, head, log });
+    const start = this.#options.startPage;
+    this.#page = new StatusPage({ settings, listenRefusal, entry: workerUrl("page"), agent: parts.agent, head, log, start });
     this.#forecast = new FillForecast(stateDir, log);
     this.#forecasting = setInterval(() => void this.#lookAtRoom(machine, parts), FORECAST_EVERY_MS);
     void this.#lookAtRoom(machine, parts);

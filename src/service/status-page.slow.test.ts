@@ -7,6 +7,7 @@ import { createAuthority } from "../../test/support/certificates.ts";
 import { freePort } from "../../test/support/free-port.ts";
 import { silentLog } from "../model/context.ts";
 import { type Settings, settingsSchema } from "../model/settings.ts";
+import { PageHost } from "../threads/page/host.ts";
 import { glanceOf, HEAD, reportOf } from "./page/testing.ts";
 import { StatusPage } from "./status-page.ts";
 
@@ -40,6 +41,7 @@ it("is served where settings and policy let it be, moves with them, and ends wit
     },
     head: () => HEAD,
     log: silentLog,
+    start: (options) => new PageHost(options),
   });
   onTestFinished(() => page.stop());
   // A start is no reload: what the policy closes ends the page, and nothing that is read.
@@ -90,6 +92,7 @@ it("beyond loopback asks for TLS, a token and the policy's word, all three", { t
     agent: { *glances() {}, inspect: () => undefined },
     head: () => HEAD,
     log: silentLog,
+    start: (options) => new PageHost(options),
   });
   onTestFinished(async () => {
     await page.stop();

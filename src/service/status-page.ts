@@ -1,7 +1,7 @@
 import type { Log } from "../model/context.ts";
 import type { Settings } from "../model/settings.ts";
-import { PageHost, type PageHostOptions } from "../threads/page/host.ts";
-import type { PageWorkerData } from "../threads/page/messages.ts";
+import type { PageWorkerData } from "./page/messages.ts";
+import type { PageHostOptions, ServedPage } from "./page/served.ts";
 
 export interface StatusPageOptions extends Omit<PageHostOptions, "workerData"> {
   /** Of the start. */
@@ -9,13 +9,15 @@ export interface StatusPageOptions extends Omit<PageHostOptions, "workerData"> {
   /** Words for why the policy of now does not let it listen on an address; undefined: it does. */
   readonly listenRefusal: (at: string) => string | undefined;
   readonly log: Log;
+  /** Starts the thread of the page. */
+  readonly start: (options: PageHostOptions) => ServedPage;
 }
 
 /** The page for browsers: served where and while settings and policy let it be. */
 export class StatusPage {
   readonly #options: StatusPageOptions;
   #settings: Settings["page"];
-  #host: PageHost | undefined;
+  #host: ServedPage | undefined;
   /** What the host was started with, as text. */
   #running: string | undefined;
   /** Why nothing is served. */
@@ -73,7 +75,7 @@ export class StatusPage {
     this.#host = undefined;
     this.#running = undefined;
     if (!data || this.#isEnded) return;
-    this.#host = new PageHost({ ...this.#options, workerData: data });
+    this.#host = this.#options.start({ ...this.#options, workerData: data });
     this.#running = desired;
   }
 }

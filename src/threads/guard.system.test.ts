@@ -3,13 +3,13 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import path from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import type { ApiWorkerData } from "../api/embedded.ts";
+import type { StoreWorkerData } from "../buffer/messages.ts";
+import type { DeliveryWorkerData } from "../delivery/messages.ts";
 import { SupervisedWorker } from "../lib/thread/host.ts";
 import type { Log } from "../model/context.ts";
 import { policySchema } from "../model/policy.ts";
-import type { ApiWorkerData } from "./api/messages.ts";
-import type { DeliveryWorkerData } from "./delivery/messages.ts";
 import type { SessionWorkerData } from "./session/messages.ts";
-import type { StoreWorkerData } from "./store/messages.ts";
 
 /** The entries as the service starts them, with a module before each that does on request what no entry does. */
 const MISDEEDS = `data:text/javascript,${encodeURIComponent(`

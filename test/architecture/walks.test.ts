@@ -38,7 +38,7 @@ const importsOf = (file: string): ReadonlySet<string> =>
     ),
   );
 
-const MESSAGES = /^src\/threads\/\w+\/messages\.ts$/;
+const MESSAGES = /^src\/[\w/]+\/messages\.ts$/;
 
 /** One imports the other, or both import the messages of one thread. */
 function areConnected(one: string, other: string): boolean {

@@ -4,12 +4,12 @@ import { join } from "node:path";
 import { Worker } from "node:worker_threads";
 import Database from "better-sqlite3";
 import { decodeReadout, encodeReadout, layoutKey } from "../../src/buffer/codec.ts";
+import type { FromStore, StoreWorkerData } from "../../src/buffer/messages.ts";
 import { openBuffer } from "../../src/buffer/open.ts";
 import { openReader } from "../../src/buffer/reader.ts";
 import type { Layout } from "../../src/model/layout.ts";
 import type { Reading, Readout } from "../../src/model/value.ts";
 import { StoreClient } from "../../src/threads/store/host.ts";
-import type { FromStore, StoreWorkerData } from "../../src/threads/store/messages.ts";
 
 const VARIABLES = 1000;
 const READOUTS = 6000;

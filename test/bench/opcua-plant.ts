@@ -1,7 +1,7 @@
+import type { SinkSpec } from "../../src/delivery/messages.ts";
 import type { Layout } from "../../src/model/layout.ts";
 import type { SourceReport } from "../../src/model/report.ts";
 import type { Readout } from "../../src/model/value.ts";
-import type { SinkSpec } from "../../src/threads/delivery/messages.ts";
 
 /** What the hosted server is fed with in the benches: sources of a thousand variables that all change with each readout. */
 export const VARIABLES_PER_SOURCE = 1000;

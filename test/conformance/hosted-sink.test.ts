@@ -6,12 +6,12 @@ import path from "node:path";
 import { AttributeIds, MessageSecurityMode, OPCUAClient, SecurityPolicy } from "node-opcua-client";
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
 import { plainLayout, plainReadout } from "../../src/buffer/testing/readouts.ts";
+import type { SinkSpec } from "../../src/delivery/messages.ts";
 import { type Context, silentLog } from "../../src/model/context.ts";
 import type { SourceReport } from "../../src/model/report.ts";
 import { createPki, type OpenPki } from "../../src/os/pki/pki.ts";
 import { SINKS } from "../../src/sinks/index.ts";
 import type { Sink, SinkBatch } from "../../src/sinks/sink.ts";
-import type { SinkSpec } from "../../src/threads/delivery/messages.ts";
 import { freePort } from "../support/free-port.ts";
 import { checkEveryKind, failure, HOSTED, openSink, type Refusals } from "./sink-checks.ts";
 

@@ -1,10 +1,10 @@
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { plainLayout, plainReadout } from "../../src/buffer/testing/readouts.ts";
+import type { SinkSpec } from "../../src/delivery/messages.ts";
 import { type Context, silentLog } from "../../src/model/context.ts";
 import type { Layout } from "../../src/model/layout.ts";
 import type { SinkEntry } from "../../src/sinks/index.ts";
 import type { PublishedLoss, Sink, SinkBatch } from "../../src/sinks/sink.ts";
-import type { SinkSpec } from "../../src/threads/delivery/messages.ts";
 import { checkEveryKind, failure, openSink, type Refusals } from "./sink-checks.ts";
 
 /** The real receiver of a kind of sink, as this suite needs it. */

@@ -1,10 +1,10 @@
 import { expect, test } from "vitest";
+import type { SinkSpec } from "../../src/delivery/messages.ts";
 import { prepareSink } from "../../src/delivery/prepare-sink.ts";
 import type { Context } from "../../src/model/context.ts";
 import type { ReasonError } from "../../src/model/reason.ts";
 import { SINKS, type SinkEntry } from "../../src/sinks/index.ts";
 import type { Sink, SinkBatch } from "../../src/sinks/sink.ts";
-import type { SinkSpec } from "../../src/threads/delivery/messages.ts";
 
 /** Kinds that send to a receiver, which acknowledges what it takes: sink.test.ts. */
 export const OUTGOING = ["mqtt", "platform"] as const;

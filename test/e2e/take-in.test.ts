@@ -4,10 +4,10 @@ import { monitorEventLoopDelay } from "node:perf_hooks";
 import { expect, onTestFinished, test } from "vitest";
 import { ApiClient } from "../../src/api/client.ts";
 import type { Desired } from "../../src/api/desired.ts";
+import { saveLastGood, storedContentOf } from "../../src/api/last-good.ts";
 import { COLLECTOR, recordingLog, temporaryFolder } from "../../src/api/server/testing.ts";
 import { scripted, source } from "../../src/api/server/testing-scripted.ts";
 import { desiredSources } from "../../src/configuration/desired-sources.ts";
-import { saveLastGood, storedContentOf } from "../../src/configuration/last-good.ts";
 import { plant, running } from "../support/agent.ts";
 import { startCollector } from "../support/collector-process.ts";
 

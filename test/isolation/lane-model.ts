@@ -6,7 +6,7 @@ import opcua from "../../drivers/opcua/driver.ts";
 import type { OpcuaRead } from "../../drivers/opcua/plan.ts";
 import type { SourceInput } from "../../src/agent/source-spec.ts";
 import { FaultError } from "../../src/model/fault.ts";
-import { ReasonError } from "../../src/model/reason.ts";
+import { type PlainReasonType, ReasonError } from "../../src/model/reason.ts";
 import { sleep } from "../../src/model/timer.ts";
 import type { Readout } from "../../src/model/value.ts";
 import { rig, source, variable } from "../support/agent.ts";
@@ -120,6 +120,8 @@ export interface SeenReadout {
  */
 export class LaneModel {
   readonly faults = new Set<LaneFault>();
+  /** Why no connection can be opened; undefined: it can. Kept ones end with it. */
+  outage: PlainReasonType | undefined;
   /** By source. */
   readonly points: readonly (readonly LanePoint[])[];
   /** By source. */
@@ -231,8 +233,10 @@ export class LaneModel {
     this.#asked[n] = 0;
   }
 
-  #connect({ signal }: DriverContext): AnySession {
+  async #connect({ signal, timeouts: { connectMs } }: DriverContext): Promise<AnySession> {
     signal.throwIfAborted();
+    if (this.outage === "TIMEOUT") await sleep(connectMs, signal);
+    if (this.outage) throw new ReasonError(this.outage, "no connection");
     let isAlive = true;
     const lose = (error: unknown): never => {
       isAlive = false;
@@ -240,6 +244,7 @@ export class LaneModel {
     };
     const read = async (request: Request, { signal: ending, timeouts: { answerMs } }: DriverContext) => {
       if (!isAlive) throw new ReasonError("CONNECTION_CLOSED", "the device closed the connection");
+      if (this.outage) return lose(new ReasonError(this.outage, "the connection ended"));
       this.#count(request);
       const fault = this.#faultOf(request);
       const takesMs = this.#answersAt(fault) - Date.now();

@@ -1,12 +1,12 @@
 import { appendFileSync } from "node:fs";
 import { uptime } from "node:os";
 import path from "node:path";
+import type { SinkSpec } from "../../src/delivery/messages.ts";
 import type { Layout } from "../../src/model/layout.ts";
 import { policySchema } from "../../src/model/policy.ts";
 import type { Reading } from "../../src/model/value.ts";
 import { createLogger } from "../../src/os/log.ts";
 import { Pipeline } from "../../src/pipeline.ts";
-import type { SinkSpec } from "../../src/threads/delivery/messages.ts";
 import { clockReader, monotonicMs } from "./kill-faults.ts";
 import { BOUNDS, isWide, type Life, NUMBER_EVERY, SINKS, SOURCE_NAMES, SOURCES, VALUES, variableUuid, WIDE_VALUES } from "./kill-plan.ts";
 

@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { Worker } from "node:worker_threads";
 import { expect, onTestFinished, test } from "vitest";
 import { MAX_ISSUES } from "../../model/bounded.ts";
-import type { ApiWorkerData, FromApi } from "../../threads/api/messages.ts";
+import type { ApiWorkerData, FromApi } from "../embedded.ts";
 import { COLLECTOR, type Json, MACHINE, startTestServer, temporaryFolder } from "./testing.ts";
 
 const MIB = 2 ** 20;

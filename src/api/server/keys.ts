@@ -1,7 +1,7 @@
 import { randomBytes, hash as sha256, timingSafeEqual } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
-import type { KeyFiles } from "../../threads/api/messages.ts";
+import type { KeyFiles } from "../embedded.ts";
 import { watchChanges } from "./changes.ts";
 import type { Database } from "./database.ts";
 import { createSecretFile } from "./secret-file.ts";

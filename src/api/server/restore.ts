@@ -1,9 +1,9 @@
 import { copyFileSync, existsSync, linkSync, mkdirSync, readdirSync, renameSync, rmSync, statSync } from "node:fs";
 import { basename, dirname, join } from "node:path";
-import { readLastGood } from "../../configuration/last-good.ts";
 import { syncPath } from "../../lib/files.ts";
 import { messageOf } from "../../model/failure.ts";
-import type { Restored, RestoreFrom, RestoreLook, RestoreSummary } from "../../threads/api/messages.ts";
+import type { Restored, RestoreFrom, RestoreLook, RestoreSummary } from "../embedded.ts";
+import { readLastGood } from "../last-good.ts";
 import { type Actor, commandLine, openAudit } from "./audit.ts";
 import { backupTime, listBackups } from "./backups.ts";
 import { openCollectors } from "./collectors.ts";

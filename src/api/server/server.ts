@@ -8,7 +8,7 @@ import { messageOf } from "../../model/failure.ts";
 import type { ConfigChange } from "../../model/service-status.ts";
 import { sleep } from "../../model/timer.ts";
 import { uuidSchema } from "../../model/uuid.ts";
-import type { ApiWorkerData, KeyFiles } from "../../threads/api/messages.ts";
+import type { ApiWorkerData, KeyFiles } from "../embedded.ts";
 import { createApp, METHODS } from "./app.ts";
 import { type Audit, openAudit } from "./audit.ts";
 import { auditedHandlers } from "./audited.ts";

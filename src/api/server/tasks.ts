@@ -1,7 +1,7 @@
 import { existsSync } from "node:fs";
 import type { MessagePort } from "node:worker_threads";
 import { messageOf } from "../../model/failure.ts";
-import type { ApiTask, ApiTaskAnswer, ApiTaskData, RestoreFrom } from "../../threads/api/messages.ts";
+import type { ApiTask, ApiTaskAnswer, ApiTaskData, RestoreFrom } from "../embedded.ts";
 import { type Actor, commandLine, openAudit } from "./audit.ts";
 import { copyDatabase, listBackups, makeBackup } from "./backups.ts";
 import { openCollectors } from "./collectors.ts";

@@ -2,7 +2,7 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { Worker } from "node:worker_threads";
 import { expect, test } from "vitest";
-import type { ApiWorkerData, FromApi, ToApi } from "../../threads/api/messages.ts";
+import type { ApiWorkerData, FromApi, ToApi } from "../embedded.ts";
 import { COLLECTOR, temporaryFolder } from "./testing.ts";
 
 function start(data: Partial<ApiWorkerData>) {

@@ -1,7 +1,7 @@
 import type { MessagePort } from "node:worker_threads";
 import { logOver } from "../../lib/thread/log.ts";
 import { messageOf } from "../../model/failure.ts";
-import type { ApiWorkerData, FromApi, ToApi } from "../../threads/api/messages.ts";
+import type { ApiWorkerData, FromApi, ToApi } from "../embedded.ts";
 import { startApiServer } from "./server.ts";
 
 /** The embedded API in a thread of its own: starts it, says where it listens or why it does not, stops it on `stop`. Never rejects. */

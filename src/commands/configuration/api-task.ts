@@ -3,10 +3,10 @@ import { tmpdir, userInfo } from "node:os";
 import path from "node:path";
 import { Worker } from "node:worker_threads";
 import * as z from "zod";
+import { type ApiTask, type ApiTaskAnswer, type ApiTaskData, embeddedDatabase, lastGoodFile } from "../../api/embedded.ts";
 import { hasCode, replaceFileFrom } from "../../lib/files.ts";
 import { messageOf } from "../../model/failure.ts";
 import { asOwnerOf } from "../../os/owner.ts";
-import { type ApiTask, type ApiTaskAnswer, type ApiTaskData, embeddedDatabase, lastGoodFile } from "../../threads/api/messages.ts";
 import type { CommandIo } from "../io.ts";
 
 const TASK_TIMEOUT_MS = 120_000;

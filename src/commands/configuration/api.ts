@@ -1,10 +1,10 @@
 import path from "node:path";
 import * as z from "zod";
+import type { ApiTask } from "../../api/embedded.ts";
 import { messageOf } from "../../model/failure.ts";
 import { toJson } from "../../model/json.ts";
 import { plain } from "../../model/plain-text.ts";
 import { uuidSchema } from "../../model/uuid.ts";
-import type { ApiTask } from "../../threads/api/messages.ts";
 import { answer, answerList } from "../answer.ts";
 import { exportOut, readIn, requireFolder, writeOut } from "../files.ts";
 import { type CommandIo, complain, EXIT, type ExitCode, UsageError } from "../io.ts";

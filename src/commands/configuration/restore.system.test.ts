@@ -1,10 +1,10 @@
 import { readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
+import { saveLastGood } from "../../api/last-good.ts";
 import { listBackups, makeBackup } from "../../api/server/backups.ts";
 import { openDatabase } from "../../api/server/database.ts";
 import { COLLECTOR, modbusSource, mqttSink, startTestServer, type TestServer, temporaryFolder } from "../../api/server/testing.ts";
-import { saveLastGood } from "../../configuration/last-good.ts";
 import { type RunOptions, runCommandWith, settingsFile } from "../testing.ts";
 
 const SOURCES = 20;

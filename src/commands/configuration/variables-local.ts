@@ -1,12 +1,12 @@
 import path from "node:path";
-import { readLastGood } from "../../configuration/last-good.ts";
+import { lastGoodFile } from "../../api/embedded.ts";
+import { readLastGood } from "../../api/last-good.ts";
 import { variablesDir } from "../../configuration/settings-file.ts";
 import type { VariableFiles } from "../../configuration/variable-files.ts";
 import { countOf } from "../../model/number.ts";
 import { plain } from "../../model/plain-text.ts";
 import type { DataSource } from "../../model/resources.ts";
 import type { Variable } from "../../model/variable.ts";
-import { lastGoodFile } from "../../threads/api/messages.ts";
 import { answer } from "../answer.ts";
 import { addressCheck } from "../device/addresses.ts";
 import { type CommandIo, complain, EXIT, type ExitCode, UsageError } from "../io.ts";

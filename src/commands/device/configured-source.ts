@@ -1,13 +1,13 @@
 import path from "node:path";
 import type { SourceSpec } from "../../agent/source-spec.ts";
-import { readLastGood } from "../../configuration/last-good.ts";
+import { lastGoodFile } from "../../api/embedded.ts";
+import { readLastGood } from "../../api/last-good.ts";
 import type { LoadedPolicy } from "../../configuration/policy-file.ts";
 import { permitOf } from "../../lib/policy.ts";
 import type { Permit } from "../../model/policy.ts";
 import type { DataSink, DataSource } from "../../model/resources.ts";
 import type { Settings } from "../../model/settings.ts";
 import { type Variable, variableSchema } from "../../model/variable.ts";
-import { lastGoodFile } from "../../threads/api/messages.ts";
 import { type ApiConnection, ApiError, isNotOffered, namedOf, withApi } from "../configuration/api-connection.ts";
 import { sinksOf } from "../configuration/sink.ts";
 import { sourcesOf } from "../configuration/source.ts";

@@ -10,11 +10,11 @@ import { startSimulator as startS7plus } from "../../../drivers/s7plus/simulator
 import { startSimulator as startVendorA } from "../../../drivers/vendor_a/simulator.ts";
 import { plant, source, variable } from "../../../test/support/agent.ts";
 import { askedAgent } from "../../../test/support/asked-agent.ts";
+import { lastGoodFile } from "../../api/embedded.ts";
+import { saveLastGood } from "../../api/last-good.ts";
 import { COLLECTOR, temporaryFolder } from "../../api/server/testing.ts";
-import { saveLastGood } from "../../configuration/last-good.ts";
 import { silentLog } from "../../model/context.ts";
 import type { LiveValue } from "../../model/source-insight.ts";
-import { lastGoodFile } from "../../threads/api/messages.ts";
 import { SessionHost } from "../../threads/session/host.ts";
 import { remoteDriver } from "../../threads/session/remote-drivers.ts";
 import { EXIT } from "../io.ts";

@@ -1,5 +1,6 @@
 import path from "node:path";
-import { readLastGood } from "../../configuration/last-good.ts";
+import { lastGoodFile } from "../../api/embedded.ts";
+import { readLastGood } from "../../api/last-good.ts";
 import { stateDirIn } from "../../configuration/settings-file.ts";
 import { explainReason } from "../../model/catalogue.ts";
 import { formatDuration } from "../../model/duration.ts";
@@ -12,7 +13,6 @@ import type { LiveReadout, LiveValue, SourceInsight } from "../../model/source-i
 import { sleep } from "../../model/timer.ts";
 import { localSocketPath } from "../../service/local-socket.ts";
 import { dataTopic, parseTopic } from "../../sinks/mqtt/topics.ts";
-import { lastGoodFile } from "../../threads/api/messages.ts";
 import { type CommandIo, complain, EXIT, type ExitCode, StoppedError, UsageError } from "../io.ts";
 import { writeLines } from "../lines.ts";
 import { lookIntoService, withService } from "../service/known.ts";

@@ -4,11 +4,11 @@ import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { type ModbusPlant, startModbusPlant } from "../../../drivers/modbus_tcp/simulator.ts";
 import { startOpcuaSimulator, USERS } from "../../../drivers/opcua/simulator.ts";
+import { lastGoodFile } from "../../api/embedded.ts";
+import { saveLastGood } from "../../api/last-good.ts";
 import { COLLECTOR, startTestServer, temporaryFolder } from "../../api/server/testing.ts";
-import { saveLastGood } from "../../configuration/last-good.ts";
 import { silentLog } from "../../model/context.ts";
 import { localSocketPath, startLocalSocket } from "../../service/local-socket.ts";
-import { lastGoodFile } from "../../threads/api/messages.ts";
 import { EXIT } from "../io.ts";
 import { type Ran, runCommandWith, settingsFile } from "../testing.ts";
 

@@ -2,12 +2,12 @@ import { mkdirSync, writeFileSync } from "node:fs";
 import net, { type AddressInfo } from "node:net";
 import { join } from "node:path";
 import { describe, expect, onTestFinished, test } from "vitest";
+import { lastGoodFile } from "../../api/embedded.ts";
+import { saveLastGood } from "../../api/last-good.ts";
 import { COLLECTOR, temporaryFolder } from "../../api/server/testing.ts";
 import { credentialFileName } from "../../configuration/credentials.ts";
-import { saveLastGood } from "../../configuration/last-good.ts";
 import { silentLog } from "../../model/context.ts";
 import { localSocketPath, startLocalSocket } from "../../service/local-socket.ts";
-import { lastGoodFile } from "../../threads/api/messages.ts";
 import { EXIT } from "../io.ts";
 import { type Ran, runCommand, settingsFile } from "../testing.ts";
 

@@ -1,5 +1,6 @@
+import { lastGoodFile } from "../../api/embedded.ts";
+import { readLastGood } from "../../api/last-good.ts";
 import { readKeptSinkOptions, withKeptOptions } from "../../configuration/kept-sink-options.ts";
-import { readLastGood } from "../../configuration/last-good.ts";
 import { loadSettings } from "../../configuration/settings-file.ts";
 import { messageOf } from "../../model/failure.ts";
 import { toJson } from "../../model/json.ts";
@@ -7,7 +8,6 @@ import { jsonWithoutCredentials } from "../../model/plain-text.ts";
 import type { DataSink } from "../../model/resources.ts";
 import type { Settings } from "../../model/settings.ts";
 import { SINKS } from "../../sinks/index.ts";
-import { lastGoodFile } from "../../threads/api/messages.ts";
 import { entryOf } from "../device/device.ts";
 import { type CommandIo, EXIT, type ExitCode } from "../io.ts";
 import { writeLines } from "../lines.ts";

@@ -2,11 +2,11 @@ import { execFileSync } from "node:child_process";
 import { mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, onTestFinished, test } from "vitest";
+import { lastGoodFile } from "../../api/embedded.ts";
 import { temporaryFolder } from "../../api/server/testing.ts";
 import { silentLog } from "../../model/context.ts";
 import { localSocketPath, startLocalSocket } from "../../service/local-socket.ts";
 import { RecentLog } from "../../service/recent-log.ts";
-import { lastGoodFile } from "../../threads/api/messages.ts";
 import { EXIT } from "../io.ts";
 import { runCommand, runCommandWith, settingsFile } from "../testing.ts";
 

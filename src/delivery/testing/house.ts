@@ -1,17 +1,17 @@
 import path from "node:path";
 import { vi } from "vitest";
 import type { Ledger, SinkLedger } from "../../buffer/buffer.ts";
+import type { FromStore, StoreToDelivery } from "../../buffer/messages.ts";
 import { memoryFolder } from "../../buffer/testing/folder.ts";
 import { plainLayout, plainReadout } from "../../buffer/testing/readouts.ts";
 import { canonicalJson, reconcile } from "../../lib/reconcile.ts";
 import type { LogMessage } from "../../lib/thread/log.ts";
 import { ReasonError } from "../../model/reason.ts";
 import type { SinkReport } from "../../model/report.ts";
-import type { FromDelivery, SinkSpec } from "../../threads/delivery/messages.ts";
 import { StoreClient } from "../../threads/store/host.ts";
-import type { FromStore, StoreToDelivery } from "../../threads/store/messages.ts";
 import { serveStore } from "../../threads/store/serve.ts";
 import { runDelivery } from "../engine.ts";
+import type { FromDelivery, SinkSpec } from "../messages.ts";
 import { type KeepingHooks, keepingSinks } from "./keeping-sink.ts";
 import { Wire, type WireEnd } from "./wire.ts";
 

@@ -5,12 +5,12 @@ import { MessageChannel, type MessagePort } from "node:worker_threads";
 import { expect, vi } from "vitest";
 import type { Ledger, SinkLedger } from "../../buffer/buffer.ts";
 import { encodeReadout, layoutKey } from "../../buffer/codec.ts";
+import type { FromStore, StoreWorkerData, ToStore } from "../../buffer/messages.ts";
 import { plainLayout, plainReadout } from "../../buffer/testing/readouts.ts";
 import type { SinkReport } from "../../model/report.ts";
-import type { FromDelivery, SinkSpec, ToDelivery } from "../../threads/delivery/messages.ts";
-import type { FromStore, StoreWorkerData, ToStore } from "../../threads/store/messages.ts";
 import { serveStore } from "../../threads/store/serve.ts";
 import { type DeliveryOptions, runDelivery } from "../engine.ts";
+import type { FromDelivery, SinkSpec, ToDelivery } from "../messages.ts";
 
 /** Store and delivery as they run in their workers, on this thread, with a file of their own. */
 export interface Rig {

@@ -1,8 +1,8 @@
 import type { ServerResponse } from "node:http";
 import { PassThrough } from "node:stream";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
-import type { FromPage } from "../../threads/page/messages.ts";
 import { LivePages } from "./live-pages.ts";
+import type { FromPage } from "./messages.ts";
 import type { PageAddress } from "./pages.ts";
 import { HEAD, reportOf, TestService, uuidOf } from "./testing.ts";
 

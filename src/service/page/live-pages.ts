@@ -1,7 +1,7 @@
 import { randomBytes } from "node:crypto";
 import type { ServerResponse } from "node:http";
-import type { FromPage, SourceLook, ToPage } from "../../threads/page/messages.ts";
 import { html } from "./html.ts";
+import type { FromPage, SourceLook, ToPage } from "./messages.ts";
 import { keyOf, PageState } from "./page-state.ts";
 import { keyOfAddress, lookFor, type PageAddress, viewOf } from "./pages.ts";
 import { LiveView, Parts, type View } from "./view.ts";

@@ -1,6 +1,5 @@
 import { formatBytes } from "../../model/bytes.ts";
 import type { SinkStatus } from "../../model/service-status.ts";
-import type { PageHead, PageSource } from "../../threads/page/messages.ts";
 import { summaryOf } from "../summary.ts";
 import {
   API_STEP,
@@ -17,6 +16,7 @@ import {
 import { sinkStateWords } from "../words/state-words.ts";
 import { foldedNotes, sinkTrouble } from "../words/trouble.ts";
 import { ageOf, type Html, html, paragraphs, timeOf } from "./html.ts";
+import type { PageHead, PageSource } from "./messages.ts";
 import type { PageState } from "./page-state.ts";
 import { levelOf, sourceRow, stateBadge } from "./source-rows.ts";
 import { Parts, type View } from "./view.ts";

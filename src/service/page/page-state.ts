@@ -1,7 +1,7 @@
 import type { SinkStatus, SourceStatus } from "../../model/service-status.ts";
 import type { LiveReadout, PlanView } from "../../model/source-insight.ts";
-import type { PageHead, PageSource, SourceLook, SourceView, ToPage } from "../../threads/page/messages.ts";
 import { errorWords } from "../words/state-words.ts";
+import type { PageHead, PageSource, SourceLook, SourceView, ToPage } from "./messages.ts";
 import { numberOf, Ring } from "./sparkline.ts";
 
 /** A state of a source, and when it began. */

@@ -1,5 +1,5 @@
-import type { SourceLook } from "../../threads/page/messages.ts";
 import { html } from "./html.ts";
+import type { SourceLook } from "./messages.ts";
 import { type OverviewQuery, overview } from "./overview.ts";
 import type { PageState } from "./page-state.ts";
 import { lookOf, PLAN_EVERY_MS, type SourceQuery, sourcePage } from "./source-page.ts";

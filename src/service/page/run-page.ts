@@ -5,10 +5,10 @@ import { readTls } from "../../lib/tls-server.ts";
 import type { Log } from "../../model/context.ts";
 import { messageOf } from "../../model/failure.ts";
 import { sleep } from "../../model/timer.ts";
-import type { FromPage, PageWorkerData, ToPage } from "../../threads/page/messages.ts";
 import { readToken } from "./access.ts";
 import type { Asset } from "./assets.ts";
 import { LivePages } from "./live-pages.ts";
+import type { FromPage, PageWorkerData, ToPage } from "./messages.ts";
 import { PageServer } from "./page-server.ts";
 
 const RETRY_MS = 10_000;

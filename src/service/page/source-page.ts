@@ -1,11 +1,11 @@
 import { formatDuration } from "../../model/duration.ts";
 import { shellWord } from "../../model/shell-word.ts";
 import type { LiveValue, PlanView } from "../../model/source-insight.ts";
-import { type PageSource, VARIABLES_AT_ONCE } from "../../threads/page/messages.ts";
 import { planFacts } from "../words/plan-words.ts";
 import { sourceStateWords } from "../words/state-words.ts";
 import { faultSteps, faultWords } from "../words/trouble.ts";
 import { ageOf, type Html, html, paragraphs, timeOf } from "./html.ts";
+import { type PageSource, VARIABLES_AT_ONCE } from "./messages.ts";
 import type { Detail, PageState } from "./page-state.ts";
 import { levelOf, pathOfSource, reasonOf, sinceOf, stateBadge, stepsOf } from "./source-rows.ts";
 import { sparkline } from "./sparkline.ts";

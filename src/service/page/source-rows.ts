@@ -1,8 +1,8 @@
 import { formatDuration } from "../../model/duration.ts";
-import type { PageSource } from "../../threads/page/messages.ts";
 import { NO_VARIABLES, sourceStateWords } from "../words/state-words.ts";
 import { faultSteps, faultWords, foldedNotes, sourceTrouble } from "../words/trouble.ts";
 import { ageOf, type Html, html, paragraphs, timeOf } from "./html.ts";
+import type { PageSource } from "./messages.ts";
 import type { PageState } from "./page-state.ts";
 import { sparkline } from "./sparkline.ts";
 import type { Parts } from "./view.ts";

@@ -4,9 +4,9 @@ import type { Sample } from "../../agent/live-values.ts";
 import type { Look } from "../../agent/source.ts";
 import type { SinkStatus } from "../../model/service-status.ts";
 import type { LiveValue } from "../../model/source-insight.ts";
-import type { FromPage, PageHead, PageWorkerData, ToPage } from "../../threads/page/messages.ts";
 import { loadAssets } from "./assets.ts";
 import { SourceFeed } from "./feed.ts";
+import type { FromPage, PageHead, PageWorkerData, ToPage } from "./messages.ts";
 import { runPage } from "./run-page.ts";
 
 /** A page as its thread runs it, and the service that it asks, in this thread. For tests. */

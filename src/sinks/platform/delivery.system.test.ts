@@ -2,8 +2,8 @@ import type { ServerResponse } from "node:http";
 import { expect, onTestFinished, test } from "vitest";
 import { EXTENSION, KEY, keyFolder, type Posted, scriptedPlatform, taken } from "../../../test/support/scripted-platform.ts";
 import { json } from "../../api/server/testing-scripted.ts";
+import type { SinkSpec } from "../../delivery/messages.ts";
 import { startRig } from "../../delivery/testing/rig.ts";
-import type { SinkSpec } from "../../threads/delivery/messages.ts";
 
 /** The sink as the delivery runs it, with a buffer behind it. */
 async function rigOf(...[answer, probe]: Parameters<typeof scriptedPlatform>) {

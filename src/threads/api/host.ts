@@ -1,9 +1,9 @@
 import { setTimeout as delay } from "node:timers/promises";
+import { API_HEAP, type ApiWorkerData, type FromApi } from "../../api/embedded.ts";
 import { SupervisedWorker } from "../../lib/thread/host.ts";
 import type { Log } from "../../model/context.ts";
 import type { ConfigChange } from "../../model/service-status.ts";
 import { ApiDeaths } from "./deaths.ts";
-import { API_HEAP, type ApiWorkerData, type FromApi } from "./messages.ts";
 
 export interface EmbeddedApiOptions {
   /** Entry of the worker. */

@@ -1,9 +1,9 @@
 import { parentPort, workerData } from "node:worker_threads";
+import type { ApiTaskAnswer, ApiTaskData, ApiWorkerData } from "../../api/embedded.ts";
 import { runApiTask } from "../../api/server/tasks.ts";
 import { runApiWorker } from "../../api/server/worker.ts";
 import { guardWorker } from "../../lib/thread/guard.ts";
 import { messageOf } from "../../model/failure.ts";
-import type { ApiTaskAnswer, ApiTaskData, ApiWorkerData } from "./messages.ts";
 
 if (!parentPort) throw new Error("this is a worker's entry; start it with new Worker()");
 const port = parentPort;

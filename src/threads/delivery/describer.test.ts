@@ -1,9 +1,9 @@
 import { expect, test } from "vitest";
 import { DescribedSources } from "../../delivery/described-sources.ts";
+import type { ToDelivery } from "../../delivery/messages.ts";
 import type { Layout } from "../../model/layout.ts";
 import type { SourceReport } from "../../model/report.ts";
 import { Describer } from "./describer.ts";
-import type { ToDelivery } from "./messages.ts";
 
 const layoutOf = (source: string, variables: number, comment = ""): Layout => ({
   source: { uuid: source, name: source },

@@ -1,14 +1,14 @@
 import path from "node:path";
 import type { MessagePort } from "node:worker_threads";
+import type { DeliveryOf } from "../../buffer/messages.ts";
+import type { DeliveryWorkerData, SinkSpec, ToDelivery } from "../../delivery/messages.ts";
 import { canonicalJson, reconcile } from "../../lib/reconcile.ts";
 import { type RunningWorker, SupervisedWorker } from "../../lib/thread/host.ts";
 import type { PkiPlace } from "../../model/pki.ts";
 import type { Policy } from "../../model/policy.ts";
 import type { SinkReport, SourceReport } from "../../model/report.ts";
 import type { Logger } from "../../os/log.ts";
-import type { DeliveryOf } from "../store/messages.ts";
 import { Describer } from "./describer.ts";
-import type { DeliveryWorkerData, SinkSpec, ToDelivery } from "./messages.ts";
 import { type FromServing, StoreRelay } from "./store-relay.ts";
 
 export interface DeliveryOptions {

@@ -1,12 +1,12 @@
 import { MessageChannel } from "node:worker_threads";
 import { expect, it, onTestFinished } from "vitest";
 import type { StoredBatch } from "../../buffer/buffer.ts";
+import type { StoreToDelivery } from "../../buffer/messages.ts";
 import { plainLayout } from "../../buffer/testing/readouts.ts";
+import type { ToDelivery } from "../../delivery/messages.ts";
 import type { Port } from "../../lib/thread/port.ts";
 import type { Layout } from "../../model/layout.ts";
-import type { StoreToDelivery } from "../store/messages.ts";
 import { Outbox } from "../store/outbox.ts";
-import type { ToDelivery } from "./messages.ts";
 import { StoreRelay, type ToServing, unrelayed } from "./store-relay.ts";
 
 const poll = <T>(look: () => T) => expect.poll(look, { timeout: 10_000 });

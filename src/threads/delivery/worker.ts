@@ -1,8 +1,8 @@
 import { parentPort, workerData } from "node:worker_threads";
 import { runDelivery } from "../../delivery/engine.ts";
+import type { DeliveryWorkerData } from "../../delivery/messages.ts";
 import { PolicyInForce } from "../../lib/policy.ts";
 import { guardWorker } from "../../lib/thread/guard.ts";
-import type { DeliveryWorkerData } from "./messages.ts";
 
 if (!parentPort) throw new Error("this is a worker's entry; start it with new Worker()");
 const { policy, memoryDir } = workerData as DeliveryWorkerData;

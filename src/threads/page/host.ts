@@ -1,20 +1,9 @@
-import type { Agent } from "../../agent/agent.ts";
 import type { Sample } from "../../agent/live-values.ts";
 import { SupervisedWorker } from "../../lib/thread/host.ts";
-import type { Log } from "../../model/context.ts";
 import { sleep } from "../../model/timer.ts";
 import { SourceFeed } from "../../service/page/feed.ts";
-import { type FromPage, PAGE_HEAP, type PageHead, type PageWorkerData, type SourceView, type ToPage } from "./messages.ts";
-
-export interface PageHostOptions {
-  /** Entry of the worker. */
-  readonly entry: URL;
-  readonly workerData: PageWorkerData;
-  readonly agent: Pick<Agent, "glances" | "inspect">;
-  /** The status of now but for the sources. */
-  readonly head: () => PageHead;
-  readonly log: Log;
-}
+import { type FromPage, PAGE_HEAP, type SourceView, type ToPage } from "../../service/page/messages.ts";
+import type { PageHostOptions, ServedPage } from "../../service/page/served.ts";
 
 /** Changes of sources while nobody looks are told this long after the first of several. */
 const TELL_AFTER_MS = 1000;
@@ -22,7 +11,7 @@ const STOP_MS = 2000;
 const NO_SAMPLES: ReadonlyMap<string, Sample> = new Map();
 
 /** The page in a worker of its own: gives it the state of the service, at most once a second for all who look, and only while somebody does. */
-export class PageHost {
+export class PageHost implements ServedPage {
   readonly #options: PageHostOptions;
   readonly #feed: SourceFeed;
   readonly #worker: SupervisedWorker<FromPage>;

@@ -2,8 +2,8 @@ import { existsSync } from "node:fs";
 import { parentPort, workerData } from "node:worker_threads";
 import { guardWorker } from "../../lib/thread/guard.ts";
 import { loadAssets } from "../../service/page/assets.ts";
+import type { PageWorkerData } from "../../service/page/messages.ts";
 import { runPage } from "../../service/page/run-page.ts";
-import type { PageWorkerData } from "./messages.ts";
 
 if (!parentPort) throw new Error("this is a worker's entry; start it with new Worker()");
 // A page that was left half-way is asked for again, and the state comes again from the service.

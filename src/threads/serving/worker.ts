@@ -1,9 +1,9 @@
 import { runDelivery } from "../../delivery/engine.ts";
+import type { DeliveryWorkerData } from "../../delivery/messages.ts";
 import { PolicyInForce } from "../../lib/policy.ts";
 import { openChildPort } from "../../lib/thread/child.ts";
 import { guardWorker } from "../../lib/thread/guard.ts";
 import { openRenewedPki } from "../../os/pki/pki.ts";
-import type { DeliveryWorkerData } from "../delivery/messages.ts";
 import { unrelayed } from "../delivery/store-relay.ts";
 
 // A process of its own: what clients of a server make it do costs neither the sources nor the buffer their memory.

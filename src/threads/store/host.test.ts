@@ -1,10 +1,10 @@
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { describe, expect, it } from "vitest";
 import { decodeReadout } from "../../buffer/codec.ts";
+import type { ToStore } from "../../buffer/messages.ts";
 import { plainLayout, plainReadout } from "../../buffer/testing/readouts.ts";
 import type { Layout } from "../../model/layout.ts";
 import { StoreClient } from "./host.ts";
-import type { ToStore } from "./messages.ts";
 
 /** A margin for machines under load; nothing here takes a second. */
 const poll = <T>(look: () => T) => expect.poll(look, { timeout: 10_000 });

@@ -1,8 +1,8 @@
 import { MessageChannel } from "node:worker_threads";
 import { expect, onTestFinished, test } from "vitest";
 import type { StoredBatch } from "../../buffer/buffer.ts";
+import type { StoreToRelay } from "../../buffer/messages.ts";
 import { plainLayout } from "../../buffer/testing/readouts.ts";
-import type { StoreToRelay } from "./messages.ts";
 import { Outbox } from "./outbox.ts";
 
 const SOURCES = ["press", "oven", "saw"].map((name) => plainLayout(1, { scalar: "string" }, name));

@@ -1,9 +1,9 @@
 import { serialize } from "node:v8";
 import type { MessagePort } from "node:worker_threads";
 import type { BufferSink, Start, StoredBatch } from "../../buffer/buffer.ts";
+import type { DeliveryToStore, StoreToRelay } from "../../buffer/messages.ts";
 import { NewestRows } from "../../buffer/newest-rows.ts";
 import type { Layout } from "../../model/layout.ts";
-import type { DeliveryToStore, StoreToRelay } from "./messages.ts";
 
 /** Bytes under way to a delivery at once; it reads what is beyond from the file. */
 const MAX_UNDER_WAY_BYTES = 8 * 2 ** 20;

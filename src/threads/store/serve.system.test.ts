@@ -5,12 +5,12 @@ import Database from "better-sqlite3";
 import { afterEach, describe, expect, it } from "vitest";
 import type { Ledger, SinkLedger, StoredBatch } from "../../buffer/buffer.ts";
 import { decodeReadout, layoutKey } from "../../buffer/codec.ts";
+import type { DeliveryToStore, FromStore, StoreToDelivery, StoreWorkerData, ToStore } from "../../buffer/messages.ts";
 import { openReader } from "../../buffer/reader.ts";
 import { temporaryFolder } from "../../buffer/testing/folder.ts";
 import { plainLayout, plainReadout } from "../../buffer/testing/readouts.ts";
 import type { Layout } from "../../model/layout.ts";
 import { StoreClient, type StoreClientOptions } from "./host.ts";
-import type { DeliveryToStore, FromStore, StoreToDelivery, StoreWorkerData, ToStore } from "./messages.ts";
 import { serveStore } from "./serve.ts";
 
 const ENTRY = new URL("./worker.ts", import.meta.url);

@@ -1,8 +1,8 @@
 import type { MessagePort } from "node:worker_threads";
 import type { BufferFill, BufferSink, Ledger, StoredBatch } from "../../buffer/buffer.ts";
+import type { DeliveryOf, DeliveryToStore, FromStore, StoreWorkerData, ToStore } from "../../buffer/messages.ts";
 import { Store, type StoreListener } from "../../buffer/store.ts";
 import type { Layout, LayoutVariable } from "../../model/layout.ts";
-import type { DeliveryOf, DeliveryToStore, FromStore, StoreWorkerData, ToStore } from "./messages.ts";
 import { Outbox } from "./outbox.ts";
 
 /** Runs a store that the host and the delivery workers reach over ports. Ends on `stop`; `port` is closed then. Never throws. */

@@ -1,6 +1,6 @@
 import { parentPort, workerData } from "node:worker_threads";
+import type { StoreWorkerData } from "../../buffer/messages.ts";
 import { guardWorker } from "../../lib/thread/guard.ts";
-import type { StoreWorkerData } from "./messages.ts";
 import { serveStore } from "./serve.ts";
 
 if (!parentPort) throw new Error("this is a worker's entry; start it with new Worker()");

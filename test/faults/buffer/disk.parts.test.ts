@@ -4,6 +4,7 @@ import { join } from "node:path";
 import { MessageChannel, Worker } from "node:worker_threads";
 import { afterEach, describe, expect, it } from "vitest";
 import type { Ledger, StoredBatch } from "../../../src/buffer/buffer.ts";
+import type { DeliveryToStore, FromStore, StoreToDelivery, StoreWorkerData, ToStore } from "../../../src/buffer/messages.ts";
 import { openBuffer } from "../../../src/buffer/open.ts";
 import { openReader } from "../../../src/buffer/reader.ts";
 import { Store } from "../../../src/buffer/store.ts";
@@ -12,7 +13,6 @@ import { temporaryFolder } from "../../../src/buffer/testing/folder.ts";
 import { plainLayout, plainReadout } from "../../../src/buffer/testing/readouts.ts";
 import { errorCode } from "../../../src/model/failure.ts";
 import { StoreClient } from "../../../src/threads/store/host.ts";
-import type { DeliveryToStore, FromStore, StoreToDelivery, StoreWorkerData, ToStore } from "../../../src/threads/store/messages.ts";
 
 const undo: (() => unknown)[] = [];
 afterEach(async () => {

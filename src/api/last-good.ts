@@ -3,14 +3,14 @@ import { mkdir, open, readFile, rename, rm, stat } from "node:fs/promises";
 import { dirname } from "node:path";
 import { crc32 } from "node:zlib";
 import * as z from "zod";
-import { DATA_SINK_FORM, DATA_SOURCE_FORM, VARIABLE_FORM } from "../api/configuration-lists.ts";
-import type { Desired, StoredDesired } from "../api/desired.ts";
-import { acceptRecords, type Judged, judgeRecord, type RecordForm } from "../api/records.ts";
 import { sweep, temporaryIn } from "../lib/files.ts";
 import { errorCode, messageOf } from "../model/failure.ts";
 import type { DataSource } from "../model/resources.ts";
 import { createYielder } from "../model/timer.ts";
 import { uuidSchema } from "../model/uuid.ts";
+import { DATA_SINK_FORM, DATA_SOURCE_FORM, VARIABLE_FORM } from "./configuration-lists.ts";
+import type { Desired, StoredDesired } from "./desired.ts";
+import { acceptRecords, type Judged, judgeRecord, type RecordForm } from "./records.ts";
 
 /** A file above this is not ours; it would only cost memory. */
 const MAX_FILE_BYTES = 256 * 2 ** 20;

@@ -1,9 +1,9 @@
-import type { LogMessage } from "../../lib/thread/log.ts";
-import type { Port } from "../../lib/thread/port.ts";
-import type { Layout } from "../../model/layout.ts";
-import type { PkiPlace } from "../../model/pki.ts";
-import type { Policy } from "../../model/policy.ts";
-import type { SinkReport, SourceReport } from "../../model/report.ts";
+import type { LogMessage } from "../lib/thread/log.ts";
+import type { Port } from "../lib/thread/port.ts";
+import type { Layout } from "../model/layout.ts";
+import type { PkiPlace } from "../model/pki.ts";
+import type { Policy } from "../model/policy.ts";
+import type { SinkReport, SourceReport } from "../model/report.ts";
 
 /** A sink as the agent wants it to run. `details` and `settings` are still as they came: the delivery validates them with the sink's kind. */
 export interface SinkSpec {

@@ -1,6 +1,6 @@
 import { join } from "node:path";
-import type { LogMessage } from "../../lib/thread/log.ts";
-import type { ConfigChange } from "../../model/service-status.ts";
+import type { LogMessage } from "../lib/thread/log.ts";
+import type { ConfigChange } from "../model/service-status.ts";
 
 /** The place in which the embedded API keeps the configuration. */
 export const embeddedDatabase = (stateDir: string): string => join(stateDir, "api", "api.db");

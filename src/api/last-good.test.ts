@@ -2,10 +2,10 @@ import { mkdirSync, readdirSync, readFileSync, rmSync, statSync, utimesSync, wri
 import { basename, join } from "node:path";
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import type { Desired } from "../api/desired.ts";
-import { COLLECTOR, MACHINE, temporaryFolder } from "../api/server/testing.ts";
 import { temporaryIn } from "../lib/files.ts";
+import type { Desired } from "./desired.ts";
 import { loadLastGood, saveLastGood } from "./last-good.ts";
+import { COLLECTOR, MACHINE, temporaryFolder } from "./server/testing.ts";
 
 const SOURCE = "11111111-1111-4111-8111-111111111111";
 const first: Desired["sources"][number] = {

@@ -1,4 +1,5 @@
 import type { MessagePort } from "node:worker_threads";
+import type { Layout } from "../model/layout.ts";
 import type {
   Acknowledgement,
   BufferFill,
@@ -9,10 +10,9 @@ import type {
   RejectedSpan,
   Start,
   StoredBatch,
-} from "../../buffer/buffer.ts";
-import type { BufferBounds } from "../../buffer/buffer-file.ts";
-import type { StoreOptions } from "../../buffer/store.ts";
-import type { Layout } from "../../model/layout.ts";
+} from "./buffer.ts";
+import type { BufferBounds } from "./buffer-file.ts";
+import type { StoreOptions } from "./store.ts";
 
 /** Which sinks a delivery worker has: those that get the whole history, or those that serve current values only. */
 export type DeliveryOf = "every" | "latest";
