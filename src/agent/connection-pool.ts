@@ -33,11 +33,11 @@ export interface TurnRequest {
   readonly isProbe: boolean;
   /** True: other sources of the device are answered: a probe then takes no more than its share. */
   hasHealthyOthers(): boolean;
-  /** True: a probe lets another source go first: see Place. */
+  /** True: a probe lets another source go first: see DeviceShare. */
   yields(): boolean;
   /** When the source was answered last, monotonic ms. */
   answeredMs(): number;
-  /** See Place. */
+  /** See User. */
   notBeforeMs(): number;
 }
 
@@ -270,17 +270,18 @@ export class ConnectionPool {
   /** Makes a source, read each `intervalMs`, one of those that use a device. `onOtherBack`: see DeviceTime.join. */
   join(device: string, key: string, intervalMs: number, onOtherBack?: () => void): Membership {
     const pool = this.#poolOf(device);
-    const { leave, yields, answeredMs, notBeforeMs, ...share } = pool.time.join(intervalMs, onOtherBack);
+    const share = pool.time.join(intervalMs, onOtherBack);
+    const { user, yields } = share;
     pool.keys.set(share, key);
     return {
       share,
       hasHealthyOthers: share.hasHealthyOthers,
       yields,
-      answeredMs,
-      notBeforeMs,
+      answeredMs: () => user.answeredMs,
+      notBeforeMs: () => user.notBeforeMs,
       freeAtMs: () => pool.time.freeAtMs,
       leave() {
-        leave();
+        share.leave();
         return pool.leave(share, key);
       },
     };

@@ -4,16 +4,17 @@ import { Deadline } from "../model/deadline.ts";
 import { toReasonError } from "../model/failure.ts";
 import { ReasonError, restMsOf } from "../model/reason.ts";
 import type { Reading } from "../model/value.ts";
-import { LEAST_TIMEOUT_MS } from "./answer-pace.ts";
 import { Confirming } from "./confirming.ts";
 import type { Turn } from "./connection-pool.ts";
 import { type AccessDeps, DeviceAccess } from "./device-access.ts";
+import { hasAnsweredOthers } from "./device-time.ts";
 import { type Aside, readAside } from "./explain.ts";
 import type { RingMember } from "./frame-rings.ts";
 import type { LearnedGroups } from "./learned-groups.ts";
 import { LookUpTime } from "./look-up-time.ts";
 import { Preparation } from "./preparation.ts";
 import { type Read, readOnce } from "./read.ts";
+import { LEAST_TIMEOUT_MS } from "./search/pace.ts";
 import { type Evidence, namedSilence } from "./silence.ts";
 import type { SourceSpec } from "./source-spec.ts";
 
@@ -311,8 +312,8 @@ export class Readouts {
     open.session = undefined;
     const { share, freeAtMs } = membership;
     // A source that was answered before may have one place that is silent: what else it asks for tells.
-    const isFree = isAnswered || share.isShadowed() || share.wasQuick();
-    const isGood = isFree || (this.#learned.unanswered === 0 && !open.hasLooked && share.mayLookAgain());
+    const isFree = isAnswered || share.user.isShadowed || share.user.wasQuick;
+    const isGood = isFree || (this.#learned.known.unanswered === 0 && !open.hasLooked && share.mayLookAgain());
     if (!isFree) open.hasLooked = true;
     if (!isGood && freeAtMs() >= untilMs) return false;
     const passedMs = this.#deps.clock.monotonicMs();
@@ -320,7 +321,7 @@ export class Readouts {
     open.passedMs += this.#deps.clock.monotonicMs() - passedMs;
     if (!turn || turn instanceof ReasonError) return false;
     // A request that the deadline would cut off is not begun.
-    if (signal.aborted || this.#deps.clock.monotonicMs() + Math.max(LEAST_TIMEOUT_MS, share.answerMs()) > untilMs) {
+    if (signal.aborted || this.#deps.clock.monotonicMs() + Math.max(LEAST_TIMEOUT_MS, share.user.pace.slowestMs) > untilMs) {
       turn.release(turn.session);
       return false;
     }
@@ -355,13 +356,13 @@ export class Readouts {
 
   #evidence(hasConnected = false): Evidence {
     const { share } = this.#access.membership;
-    const { isHeard } = this.#learned;
+    const { isHeard } = this.#learned.known;
     const { answerMs } = this.#spec.timeouts;
     return {
       hasConnected: hasConnected && this.#spec.endpoint.transport === "tcp",
       isHeard,
-      hasAnsweredOthers: share.hasAnsweredOthers(),
-      slowestMs: share.answerMs(),
+      hasAnsweredOthers: hasAnsweredOthers(share.device, share.user),
+      slowestMs: share.user.pace.slowestMs,
       answerMs,
     };
   }

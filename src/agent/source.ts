@@ -294,7 +294,7 @@ class SourceTask {
       ...(preparing ? [`${preparing.done} of ${preparing.total} addresses are looked up; the others follow in the next readouts`] : []),
       ...[this.#fit.warning, this.#noTimes, this.#deviceClock.warning, this.#odd?.warning].filter((one) => one !== undefined),
       ...(hasWaited ? [waited] : []),
-      ...(this.#learned.refusesGaps && this.#learned.cuts.size > 0 ? [REFUSES_GAPS] : []),
+      ...(this.#learned.known.refusesGaps && this.#learned.known.cuts.size > 0 ? [REFUSES_GAPS] : []),
       ...culprits(this.#learned, this.#layout),
     ];
   }
@@ -440,8 +440,8 @@ const NAMED_CULPRITS = 5;
 function culprits(learned: LearnedGroups, layout: Layout): readonly string[] {
   const words: string[] = [];
   let more = 0;
-  for (const [point, { kind, reading, isAlone }] of learned.closed) {
-    if (kind !== "lost" || !isAlone) continue;
+  for (const [point, { kind, reading, points }] of learned.known.closed) {
+    if (kind !== "lost" || points.length > 1) continue;
     const variable = layout.variables[point.index];
     if (words.length < NAMED_CULPRITS && variable)
       words.push(
