@@ -56,7 +56,7 @@ export function finish(state: State, hasRefused: boolean, nowMs: number): Finish
 
 function finishSearches(state: State, isUnanswered: boolean, nowMs: number): void {
   const { plan, user, readout } = state;
-  if (!isUnanswered) finishParts(state, nowMs);
+  finishParts(state, isUnanswered, nowMs);
   const left = isUnanswered ? [] : readout.suspects.filter((suspect) => !beginsSearch(state, suspect, nowMs));
   finishRuns(state, isUnanswered);
   // Others of the device have its time: asked as planned in each readout, and charged for it, a suspect would never get any itself.

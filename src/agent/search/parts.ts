@@ -1,6 +1,5 @@
-import type { Point } from "../../../drivers/driver.ts";
 import { holdOf, isBack, LONGEST_PAUSE_MS } from "../device-time.ts";
-import type { BadReading, Group, Planned } from "../learned-groups.ts";
+import type { BadReading, Planned } from "../learned-groups.ts";
 import {
   areSeveral,
   chargeOfProbe,
@@ -16,7 +15,7 @@ import {
 } from "./facts.ts";
 import { spread } from "./narrowing.ts";
 import { tookNoTime } from "./pace.ts";
-import type { Deferred, Extra, Failure, State } from "./state.ts";
+import type { Extra, Failure, SilentPart, State } from "./state.ts";
 
 // The parts (units) of a device that do not answer. Everything else that is planned for a part waits once a request of it has failed, because
 // each may take a whole time-out; a part that stays silent is asked for one point now and then.
@@ -26,67 +25,49 @@ const SAMPLES = 2;
 /** Asks of searches in a part without an answer, after which it is silent, and its points are not asked one by one. */
 const SEARCHES_IN_VAIN = 3;
 
-/** True: a planned request is left out for now: its part is silent, or waits until it is known to answer. */
-export function skips({ plan, readout }: State, planned: Planned): boolean {
-  const { part } = planned.request;
-  if (part === undefined) return false;
-  if (plan.known.silent.has(part)) return true;
-  const deferred = readout.deferred.find((one) => one.part === part);
-  deferred?.waiting.push(planned);
-  return deferred !== undefined;
-}
+/** True: a planned request is left out for now: its part is silent, or waits until it is known to answer. Pure. */
+export const skips = ({ plan }: State, { request: { part } }: Planned): boolean => part !== undefined && plan.known.silent.has(part);
 
 /** A request had no answer. False: its part has answered others in this readout. */
-export function defer(state: State, planned: Planned, reading: BadReading, isQuick: boolean): boolean {
-  const { readout } = state;
+export function defer({ plan, readout }: State, planned: Planned, reading: BadReading, isQuick: boolean): boolean {
+  const { known, groups } = plan;
   const { part } = planned.request;
   if (part === undefined || readout.answeredParts.has(part)) return false;
-  const known = readout.deferred.find((one) => one.part === part);
-  if (known) known.waiting.push(planned);
-  else
-    readout.deferred.push({
-      part,
-      planned,
-      reading,
-      isQuick,
-      waiting: [],
-      samples: samplesOf(state, part, planned.group, isQuick),
-      costMs: 0,
-    });
+  if (known.silent.has(part)) return true;
+  // None of a part that has never answered and takes a time-out for each.
+  const hasSamples = known.heard.has(part) || isQuick || readout.bounds.isThorough;
+  // Points far from what failed, where there are any; a closed point says nothing of its part.
+  const far = groups.flatMap((group) => (group.fresh.part === part && group !== planned.group ? openOf(known, group) : []));
+  const samples = hasSamples ? [...spread(far.length > 0 ? far : openOf(known, planned.group), SAMPLES)].reverse() : [];
+  Object.assign(recordOf(plan, part, reading), { planned, isQuick, samples });
   return true;
 }
 
-/** Points far from what failed, where there are any; none of a part that has never answered and takes a time-out for each. */
-function samplesOf({ plan, readout }: State, part: string, failed: Group, isQuick: boolean): Point[] {
-  const { known, groups } = plan;
-  if (!known.heard.has(part) && !isQuick && !readout.bounds.isThorough) return [];
-  // A closed point says nothing of its part.
-  const far = groups.flatMap((group) => (group.fresh.part === part && group !== failed ? openOf(known, group) : []));
-  return [...spread(far.length > 0 ? far : openOf(known, failed), SAMPLES)].reverse();
+/** The record of the part; a new one as of a part that was not asked yet. */
+function recordOf({ known, groups }: State["plan"], part: string, reading: BadReading): SilentPart {
+  const before = known.silent.get(part);
+  if (before) return before;
+  const points = groups.flatMap(({ fresh }) => (fresh.part === part ? fresh.points : []));
+  const tries = { attempts: -1, hasty: -1, askedIn: known.readouts, dueMs: 0 };
+  const record: SilentPart = { kind: "lost", points, reading, ...tries, planned: null, isQuick: false, samples: [], costMs: 0 };
+  known.silent.set(part, record);
+  return record;
 }
 
 /** One small request to a part of which nothing was answered; one that is not asked in time is silent by what is known. */
 export function nextOfParts(state: State, nowMs: number): Extra | undefined {
-  const { readout } = state;
-  for (let deferred = leastLookedAt(readout.deferred); deferred; deferred = leastLookedAt(readout.deferred)) {
-    const { part } = deferred;
-    const charge = deferred.isQuick ? "share" : chargeOfSearch(state, nowMs);
-    const request = charge && requestFor(state, deferred.samples.shift());
+  const { silent } = state.plan.known;
+  for (;;) {
+    let least: readonly [string, SilentPart] | undefined;
+    // One that is silent is not to take the time in which the others would show that they are not.
+    for (const one of silent) if (one[1].planned && (!least || one[1].samples.length > least[1].samples.length)) least = one;
+    if (!least) return undefined;
+    const [part, { isQuick, samples, reading, costMs }] = least;
+    const charge = isQuick ? "share" : chargeOfSearch(state, nowMs);
+    const request = charge && requestFor(state, samples.shift());
     if (request && charge) return { what: "part", part, request, isRisky: true, charge };
-    forget(state, part);
-    demote(state, part, deferred.reading, deferred.costMs, false, nowMs);
+    demote(state, part, reading, costMs, false, nowMs);
   }
-  return undefined;
-}
-
-/** One that is silent is not to take the time in which the others would show that they are not. */
-const leastLookedAt = (deferred: readonly Deferred[]): Deferred | undefined =>
-  deferred.reduce<Deferred | undefined>((least, one) => (least && least.samples.length >= one.samples.length ? least : one), undefined);
-
-function forget({ readout }: State, part: string): Deferred | undefined {
-  const deferred = readout.deferred.find((one) => one.part === part);
-  if (deferred) readout.deferred = readout.deferred.filter((one) => one !== deferred);
-  return deferred;
 }
 
 /** A search in a part had no answer, and nothing else of the part had one in this readout. */
@@ -139,31 +120,30 @@ export function waitsInFull({ readout }: State, part: string | undefined): void 
 export function partIsBack(state: State, part: string, nowMs: number): void {
   const { plan, device, user, readout } = state;
   const { silent } = plan.known;
+  const before = silent.get(part);
   noteHeard(state, part);
-  const deferred = forget(state, part);
-  if (silent.delete(part)) {
+  silent.delete(part);
+  if (before?.planned) readout.suspects.push({ planned: before.planned, reading: before.reading, isQuick: before.isQuick });
+  else if (before) {
     // Others may be back with it, and looking at what answers costs nothing.
     isBack(device, user, nowMs);
     readout.partProbes--;
     for (const other of silent.values()) other.dueMs = Math.min(other.dueMs, nowMs);
   }
-  if (deferred) readout.suspects.push(deferred);
-  const ofPart = plan.groups.filter(({ fresh }) => fresh.part === part);
-  queue(state, deferred ? deferred.waiting : ofPart.flatMap(({ requests }) => requests));
+  const ofPart = plan.groups.flatMap(({ fresh, requests }) => (fresh.part === part ? requests : []));
+  queue(
+    state,
+    ofPart.filter((planned) => planned !== before?.planned),
+  );
 }
 
 /** The one point of it that was asked had no answer either. */
 export function isStillSilent(state: State, part: string, { reading, costMs }: Failure, wasPatient: boolean, nowMs: number): void {
-  const { readout } = state;
-  const deferred = readout.deferred.find((one) => one.part === part);
+  const before = state.plan.known.silent.get(part);
   // The one that was waited for longest says it best.
-  const why = deferred && readout.waitedInFull?.has(part) ? deferred.reading : reading;
-  if (deferred && deferred.samples.length > 0) {
-    Object.assign(deferred, { reading: why, costMs, isQuick: tookNoTime(costMs) });
-    return;
-  }
-  forget(state, part);
-  demote(state, part, why, costMs, wasPatient, nowMs);
+  const why = before?.planned && state.readout.waitedInFull?.has(part) ? before.reading : reading;
+  if (before && before.samples.length > 0) Object.assign(before, { reading: why, costMs, isQuick: tookNoTime(costMs) });
+  else demote(state, part, why, costMs, wasPatient, nowMs);
 }
 
 function demote(
@@ -174,24 +154,21 @@ function demote(
   wasPatient: boolean,
   nowMs: number,
 ): void {
-  const { silent, readouts } = plan.known;
-  const before = silent.get(part);
-  const attempts = before ? before.attempts + 1 : 0;
+  const before = recordOf(plan, part, reading);
+  const attempts = before.attempts + 1;
   const paidMs = costMs === 0 ? 0 : Math.max(costMs, holdOf(device, user));
-  silent.set(part, {
-    kind: "lost",
-    points: before?.points ?? plan.groups.flatMap(({ fresh }) => (fresh.part === part ? fresh.points : [])),
-    reading: { ...reading, detail: `${part} does not answer: ${reading.detail ?? ""}` },
-    attempts,
-    hasty: wasPatient || !before ? 0 : before.hasty + 1,
-    askedIn: readouts,
-    dueMs: nowMs + pauseMs(paidMs, attempts, readout.bounds.intervalMs),
-  });
+  const dueMs = nowMs + pauseMs(paidMs, attempts, readout.bounds.intervalMs);
+  const hasty = wasPatient ? 0 : before.hasty + 1;
+  const why = { ...reading, detail: `${part} does not answer: ${reading.detail ?? ""}` };
+  Object.assign(before, { reading: why, attempts, hasty, askedIn: plan.known.readouts, dueMs, planned: null, samples: [] });
 }
 
-/** There was no time to look at what is deferred: each is looked at as soon as there is. */
-export function finishParts(state: State, nowMs: number): void {
-  for (const { part, reading } of state.readout.deferred) demote(state, part, reading, 0, false, nowMs);
+/** There was no time to look at parts that failed: each is looked at as soon as there is. `isUnanswered`: they are not to blame. */
+export function finishParts(state: State, isUnanswered: boolean, nowMs: number): void {
+  const { silent } = state.plan.known;
+  for (const [part, { planned, reading }] of silent)
+    if (planned && isUnanswered) silent.delete(part);
+    else if (planned) demote(state, part, reading, 0, false, nowMs);
 }
 
 /** True: the part is one of several, and has answered before. Pure. */

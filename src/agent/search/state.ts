@@ -31,13 +31,13 @@ export interface Suspect {
   isQuick: boolean;
 }
 
-/** A part of which a request failed before any was answered in the readout. */
-export interface Deferred extends Suspect {
-  readonly part: string;
-  /** The requests that wait for it. */
-  readonly waiting: Planned[];
-  /** Points that are asked to learn whether the part answers at all. */
-  readonly samples: Point[];
+/** A part that does not answer. */
+export interface SilentPart extends Trouble {
+  /** The request that failed first, in this readout: it is to blame itself if the part answers. Null: the part is known to be silent. */
+  planned: Planned | null;
+  isQuick: boolean;
+  /** Points that are asked in this readout, before the part is held to be silent. */
+  samples: Point[];
   costMs: number;
 }
 
@@ -68,7 +68,7 @@ export const newKnown = () => ({
   /** When it was tried last to do without a cut. */
   bridgedMs: new Map<Point, number>(),
   /** Parts (units) that do not answer. */
-  silent: new Map<string, Trouble>(),
+  silent: new Map<string, SilentPart>(),
   /** In order of their turns. */
   searches: [] as Search[],
   /** Number of the readout in which a group's fresh request was tried last. */
@@ -188,9 +188,8 @@ export const newReadout = (bounds: Bounds, readings: (Reading | undefined)[]) =>
   vain: 0,
   signsOfLife: 0,
   hasFailed: false,
-  /** Parts that have answered in this readout, failed in it, were waited for in full, and had searches in vain. */
+  /** Parts that have answered in this readout, were waited for in full, and had searches in vain. */
   answeredParts: new Set<string>(),
-  deferred: [] as Deferred[],
   waitedInFull: null as Set<string> | null,
   vainByPart: null as Map<string, number> | null,
   areSeveral: null as boolean | null,

@@ -5,7 +5,7 @@ import { chargeOf, chargeOfSearch, holdsLost, isGood, isRead, isTimeUp, pointOf,
 import { nextFresh, nextHealing } from "./healing.ts";
 import { settle } from "./lessons.ts";
 import { spread } from "./narrowing.ts";
-import { nextOfParts, nextSilent, skips, waitsInFull } from "./parts.ts";
+import { finishParts, nextOfParts, nextSilent, skips, waitsInFull } from "./parts.ts";
 import { beginRuns, nextOfRuns, startRun } from "./runs.ts";
 import type { Ask, Extra, Next, Outcome, PassEnd, State } from "./state.ts";
 import { plannedTimeoutMs } from "./waiting.ts";
@@ -65,6 +65,7 @@ function setMain(state: State, plan: readonly Planned[]): void {
     tries: [],
     areSeveral: null,
   });
+  finishParts(state, true, 0);
   readout.main = resumeAt > 0 && resumeAt < plan.length ? [...plan.slice(resumeAt), ...plan.slice(0, resumeAt)] : plan;
   readout.maxRequests = isThorough ? Number.MAX_SAFE_INTEGER : Math.max(groups.length + MAX_EXTRAS, plan.length + LEAST_EXTRAS);
   beginRuns(state);
