@@ -74,8 +74,8 @@ export class LearnedGroups {
 
   /** The device may be another one, or have another program: all is asked as freshly planned. */
   forget(): void {
-    const { readouts, unanswered, answering, isHeard, hadGood, doubtful, resumeAt, rotation } = this.known;
-    Object.assign(this.known, newKnown(), { readouts, unanswered, answering, isHeard, hadGood, doubtful, resumeAt, rotation });
+    const { readouts, unanswered, answering, isHeard, hadGood, resumeAt, rotation } = this.known;
+    Object.assign(this.known, newKnown(), { readouts, unanswered, answering, isHeard, hadGood, resumeAt, rotation });
     this.#dropPlan();
   }
 

@@ -116,10 +116,7 @@ export function chargeOfProbe(state: State, nowMs: number): Charge | undefined {
 }
 
 /** The account of a planned request: one that was not expected to have an answer is a probe. Pure. */
-export function chargeOf({ plan }: State, request: Request): Charge {
-  const { unanswered, doubtful } = plan.known;
-  return unanswered > 0 || doubtful?.has(request) ? "share" : "surprise";
-}
+export const chargeOf = ({ plan }: State): Charge => (plan.known.unanswered > 0 ? "share" : "surprise");
 
 /** Asks these as planned before anything else is looked for. */
 export function queue({ readout }: State, planned: Iterable<State["readout"]["main"][number]>): void {

@@ -2,8 +2,8 @@ import type { Point } from "../../../drivers/driver.ts";
 import type { BadReading } from "../learned-groups.ts";
 import { isRead } from "./facts.ts";
 import { finishParts } from "./parts.ts";
-import { areMany, finishRuns, startRun, takeTime } from "./runs.ts";
-import type { State, Suspect } from "./state.ts";
+import { finishRuns, isSuspect, takeTime } from "./runs.ts";
+import type { State } from "./state.ts";
 
 const noAnswer = (detail: string): BadReading => ({ quality: "bad", fault: "no_answer", detail });
 /** The readings of what was not asked: of a source, and for a person who reads once. */
@@ -43,7 +43,9 @@ export function finish(state: State, hasRefused: boolean, nowMs: number): Finish
   known.resumeAt = unreached > 0 && left[0] ? Math.max(0, plan.planAgain().indexOf(left[0])) : 0;
   if (pending?.what === "step") pending.search.step.unshift(pending.request.points);
   if (pending?.what === "sample") pending.search.samples?.unshift(pending.point);
-  finishSearches(state, isUnanswered, nowMs);
+  finishParts(state, isUnanswered, nowMs);
+  finishRuns(state, isUnanswered);
+  user.isSearching = takeTime(state);
   readings.length = isUnanswered ? 0 : hasRefused ? readings.length : plan.width;
   if (readings.length === 0) return { isUnanswered, unreached };
   const once = readout.bounds.isThorough ? 1 : 0;
@@ -54,36 +56,19 @@ export function finish(state: State, hasRefused: boolean, nowMs: number): Finish
   return { isUnanswered, unreached };
 }
 
-function finishSearches(state: State, isUnanswered: boolean, nowMs: number): void {
-  const { plan, user, readout } = state;
-  finishParts(state, isUnanswered, nowMs);
-  const left = isUnanswered ? [] : readout.suspects.filter((suspect) => !beginsSearch(state, suspect, nowMs));
-  finishRuns(state, isUnanswered);
-  // Others of the device have its time: asked as planned in each readout, and charged for it, a suspect would never get any itself.
-  plan.known.doubtful = left.length > 0 ? new Set(left.map(({ planned }) => planned.request)) : null;
-  user.isSearching = left.length > 0 || takeTime(state);
-}
-
-/** A search for what others of the request may be read by in the next readout, where the request itself would take another time-out. */
-function beginsSearch(state: State, { planned: { request, group }, reading, isQuick }: Suspect, nowMs: number): boolean {
-  if (isQuick || request.points.length < 2 || state.readout.answered === 0 || areMany(state)) return false;
-  startRun(state, group, { kind: "lost", reading, points: request.points }, false, nowMs);
-  return true;
-}
-
 /** Gives every point that was not answered the reading that says why. */
 function fill({ plan, readout }: State, once: 0 | 1): void {
   const { known, points, unplanned } = plan;
-  const { readings, suspects } = readout;
+  const { readings } = readout;
   const isGood = ({ index }: Point) => readings[index]?.quality === "good";
   if (!known.answering || !isGood(known.answering)) known.answering = points.find(isGood) ?? known.answering;
   for (const [point, reading] of unplanned) give(readings, [point], reading);
   for (const [point, { reading }] of known.closed) give(readings, [point], reading);
   for (const search of known.searches) {
     const { detail, fault } = search.reading;
-    give(readings, search.points, noAnswer(`failed together with others; ${TOGETHER[once]}: ${detail ?? fault}`));
+    const together = noAnswer(`failed together with others; ${TOGETHER[once]}: ${detail ?? fault}`);
+    give(readings, search.points, isSuspect(search) ? search.reading : together);
   }
-  for (const { planned, reading } of suspects) give(readings, planned.request.points, reading);
   for (const { points: silent, reading } of known.silent.values()) give(readings, silent, reading);
   if (known.shut) give(readings, points, known.shut);
 }

@@ -42,7 +42,7 @@ export function settle(state: State, ask: Ask, outcome: Outcome, tookMs: number,
 function noteTime(state: State, ask: Ask, outcome: Outcome, tookMs: number, nowMs: number): void {
   const { device, user, readout } = state;
   const { part } = ask.request;
-  const charge = ask.what === "planned" ? chargeOf(state, ask.request) : ask.charge;
+  const charge = ask.what === "planned" ? chargeOf(state) : ask.charge;
   if (outcome.type === "answered") answered(device, user, tookMs, nowMs);
   else if (outcome.type === "refused" ? outcome.scope === "silent" : !readout.isAborted) probed(device, user, tookMs, charge, part, nowMs);
   else if (outcome.type === "ended") gaveUp(device, user, tookMs, part, nowMs);
@@ -172,7 +172,10 @@ function keepForLater(state: State, planned: Planned, failure: Failure, nowMs: n
   const isFirstTime = !readout.againOnce?.has(planned.request);
   const isShadowed = isFirstTime && user.isShadowed;
   if (!isShadowed && !(isFirstTime && lost?.isSessionLost && (answersHere > 0 || isStale))) {
-    suspect(state, planned, failure, lost?.isTimeout !== true, nowMs);
+    const isQuick = lost?.isTimeout !== true;
+    readout.hasFailed = true;
+    if (!areSeveral(state) || !defer(state, planned, failure.reading, isQuick))
+      startRun(state, planned.group, failure, isQuick, nowMs, true);
     return;
   }
   readout.againOnce = (readout.againOnce ?? new Set()).add(planned.request);
@@ -187,20 +190,6 @@ function putLast({ readout }: State, planned: Planned): void {
   const isOfIt = ({ request }: Planned) => part !== undefined && request.part === part;
   readout.main = [...rest.filter((one) => !isOfIt(one)), planned, ...rest.filter(isOfIt)];
   readout.at = 0;
-}
-
-/** The connection ended on this planned request, `isQuick`: at once. */
-function suspect(state: State, planned: Planned, failure: Failure, isQuick: boolean, nowMs: number): void {
-  const { plan, readout } = state;
-  const { request, group } = planned;
-  const { reading } = failure;
-  readout.hasFailed = true;
-  // A suspect of the last readout is to blame before its part is: that answered others then.
-  const isDoubtful = plan.known.doubtful?.has(request) === true;
-  if (!isDoubtful && areSeveral(state) && defer(state, planned, reading, isQuick)) return;
-  if (isDoubtful || readout.suspected?.has(request)) startRun(state, group, failure, isQuick, nowMs);
-  else readout.suspects.push({ planned, reading, isQuick });
-  readout.suspected = (readout.suspected ?? new Set()).add(request);
 }
 
 function settleFirst(state: State): void {

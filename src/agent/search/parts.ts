@@ -15,6 +15,7 @@ import {
 } from "./facts.ts";
 import { spread } from "./narrowing.ts";
 import { tookNoTime } from "./pace.ts";
+import { startRun } from "./runs.ts";
 import type { Extra, Failure, SilentPart, State } from "./state.ts";
 
 // The parts (units) of a device that do not answer. Everything else that is planned for a part waits once a request of it has failed, because
@@ -123,8 +124,10 @@ export function partIsBack(state: State, part: string, nowMs: number): void {
   const before = silent.get(part);
   noteHeard(state, part);
   silent.delete(part);
-  if (before?.planned) readout.suspects.push({ planned: before.planned, reading: before.reading, isQuick: before.isQuick });
-  else if (before) {
+  if (before?.planned) {
+    const { request, group } = before.planned;
+    startRun(state, group, { ...before, points: request.points }, before.isQuick, nowMs, true);
+  } else if (before) {
     // Others may be back with it, and looking at what answers costs nothing.
     isBack(device, user, nowMs);
     readout.partProbes--;

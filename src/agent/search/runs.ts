@@ -15,8 +15,8 @@ const SAMPLES = { refused: 5, lost: 3 } as const;
 /** Searches that take turns, and groups that are looked at before everything is held to fail. */
 const AT_ONCE = 4;
 
-/** True: one more would have to wait for another to end. Pure. */
-export const areMany = ({ plan }: State): boolean => plan.known.searches.length >= AT_ONCE;
+/** True: its connection ended, and it was not looked at since: it may be to blame, or nothing of it. Pure. */
+export const isSuspect = ({ kind, askedIn }: Search): boolean => kind === "lost" && askedIn === 0;
 
 /** True: something in the part is searched for that had no answer. Pure. */
 export const isSearching = ({ plan }: State, part: string | undefined): boolean =>
@@ -34,17 +34,38 @@ export function beginRuns({ plan }: State): void {
   if (carried && !carried.isChecking) recheck(carried);
 }
 
-/** Looks for what is to blame in these points of the group. `isQuick`: they failed at once, so that looking closer takes no time-out. */
-export function startRun(state: State, group: Group, failed: Omit<Failure, "costMs" | "restMs">, isQuick: boolean, nowMs: number): void {
+/**
+ * Looks for what is to blame in these points of the group. `isQuick`: they failed at once, so that looking closer takes no time-out. `isSuspected`:
+ * their connection ended on them, so that they are asked once more as they are first, unless that would take a whole time-out: parts of them that
+ * are answered take next to none, and find the same.
+ */
+export function startRun(
+  state: State,
+  group: Group,
+  failed: Omit<Failure, "costMs" | "restMs">,
+  isQuick: boolean,
+  nowMs: number,
+  isSuspected = false,
+): void {
   const { plan, readout } = state;
   const { known } = plan;
   const { kind, reading } = failed;
   const points = failed.points.filter((point) => !known.closed.has(point));
   if (points.length === 0) return;
   const narrowing = newNarrowing(points, kind === "lost" ? "pieces" : "halves");
-  const record: Trouble = { kind, points, reading, attempts: 1, hasty: 1, askedIn: known.readouts, dueMs: nowMs };
-  const flags = { isChecking: false, hasBegun: false, hasBeenChecked: false, isQuick };
-  const search: Search = { ...record, group, narrowing, samples: null, step: [], ...flags };
+  const record: Trouble = { kind, points, reading, attempts: 1, hasty: 1, askedIn: isSuspected ? 0 : known.readouts, dueMs: nowMs };
+  const isChecking = isSuspected && (isQuick || points.length === 1);
+  const search: Search = {
+    ...record,
+    group,
+    narrowing,
+    samples: null,
+    step: [],
+    isChecking,
+    hasBegun: false,
+    hasBeenChecked: false,
+    isQuick,
+  };
   known.searches.push(search);
   if (narrowing.found) found(state, search, 0, nowMs);
   else if (readout.expectsWhole) search.samples = [...spread(points, SAMPLES[kind])];
@@ -89,6 +110,7 @@ function stepOf(state: State, isMeant: (search: Search) => boolean, chargeNow: (
     const extra = charge && step(state, search, charge);
     if (!extra) continue;
     search.hasBegun = true;
+    search.askedIn = known.readouts;
     known.searches = known.searches.filter((other) => other !== search);
     known.searches.splice(AT_ONCE - 1, 0, search);
     return extra;
@@ -118,6 +140,7 @@ function step(state: State, search: Search, charge: Charge): Extra | undefined {
 function rests(state: State, search: Search): boolean {
   const { narrowing, askedIn } = search;
   const { plan, readout } = state;
+  if (isSuspect(search) && readout.answered === 0) return true;
   return isSilent(state, search) || (narrowing.isDoubtful && !readout.bounds.isThorough && askedIn === plan.known.readouts);
 }
 
@@ -141,7 +164,6 @@ export function stepFailed(state: State, search: Search, failure: Failure, nowMs
   search.reading = reading;
   search.step = [];
   search.attempts++;
-  search.askedIn = state.plan.known.readouts;
   search.isQuick = tookNoTime(costMs);
   partFailed(narrowing, points);
   if (narrowing.found) found(state, search, costMs, nowMs);
@@ -294,6 +316,8 @@ export function finishRuns({ plan }: State, isUnanswered: boolean): void {
   const { known } = plan;
   if (known.searches.length === 0) return;
   const groups = new Set(known.searches.map(({ group }) => group));
-  known.searches = known.searches.filter(({ hasBegun, kind }) => hasBegun || (kind === "lost" && !isUnanswered));
+  known.searches = known.searches.filter(
+    (search, at) => search.hasBegun || (search.kind === "lost" && !isUnanswered && (at < AT_ONCE || !isSuspect(search))),
+  );
   for (const group of groups) plan.replan(group);
 }

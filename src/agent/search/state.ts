@@ -23,14 +23,6 @@ export interface Trouble {
   dueMs: number;
 }
 
-/** A request that had no answer once, or all that waits for its part: it may be to blame, or nothing of it. */
-export interface Suspect {
-  readonly planned: Planned;
-  reading: BadReading;
-  /** It failed at once, so that looking closer takes no time-out. */
-  isQuick: boolean;
-}
-
 /** A part that does not answer. */
 export interface SilentPart extends Trouble {
   /** The request that failed first, in this readout: it is to blame itself if the part answers. Null: the part is known to be silent. */
@@ -73,8 +65,6 @@ export const newKnown = () => ({
   searches: [] as Search[],
   /** Number of the readout in which a group's fresh request was tried last. */
   tried: new Map<Group, number>(),
-  /** Requests on which the connection ended in the last readout, which had no time to ask them again. */
-  doubtful: null as ReadonlySet<Request> | null,
   /** How often in a row the device was busy with what holds the point. */
   busy: new Map<Point, { readonly times: number; readonly readout: number }>(),
   /** The device refuses everything: its words. */
@@ -194,9 +184,6 @@ export const newReadout = (bounds: Bounds, readings: (Reading | undefined)[]) =>
   vainByPart: null as Map<string, number> | null,
   areSeveral: null as boolean | null,
   partProbes: 0,
-  /** Requests on which a connection ended, and those on which one ended once. */
-  suspects: [] as Suspect[],
-  suspected: null as Set<Request> | null,
   followUps: [] as Planned[],
   survey: [] as Group[],
   hasSurveyed: false,

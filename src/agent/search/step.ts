@@ -1,12 +1,12 @@
 import type { Request } from "../../../drivers/driver.ts";
-import { mayBeBusy, mayProbe, probeTimeoutMs, searchCharge } from "../device-time.ts";
+import { mayBeBusy, mayProbe, probeTimeoutMs } from "../device-time.ts";
 import type { Planned } from "../learned-groups.ts";
 import { chargeOf, chargeOfSearch, holdsLost, isGood, isRead, isTimeUp, pointOf, requestFor } from "./facts.ts";
 import { nextFresh, nextHealing } from "./healing.ts";
 import { settle } from "./lessons.ts";
 import { spread } from "./narrowing.ts";
 import { finishParts, nextOfParts, nextSilent, skips, waitsInFull } from "./parts.ts";
-import { beginRuns, nextOfRuns, startRun } from "./runs.ts";
+import { beginRuns, isSuspect, nextOfRuns } from "./runs.ts";
 import type { Ask, Extra, Next, Outcome, PassEnd, State } from "./state.ts";
 import { plannedTimeoutMs } from "./waiting.ts";
 
@@ -59,9 +59,7 @@ function setMain(state: State, plan: readonly Planned[]): void {
     at: 0,
     again: [],
     pending: null,
-    suspects: [],
     followUps: [],
-    deferred: [],
     tries: [],
     areSeveral: null,
   });
@@ -73,8 +71,8 @@ function setMain(state: State, plan: readonly Planned[]): void {
 
 /** Also where the last readout came to its end among what has no answer: more of it says nothing of the source. Pure. */
 function mustLookFirst({ plan, readout }: State): boolean {
-  const { unanswered, shut, resumeAt, doubtful, answering } = plan.known;
-  const isAmongSilent = resumeAt > 0 && doubtful !== null && answering !== null && readout.answered === 0;
+  const { unanswered, shut, resumeAt, searches, answering } = plan.known;
+  const isAmongSilent = resumeAt > 0 && searches.some(({ kind }) => kind === "lost") && answering !== null && readout.answered === 0;
   const isSilent = (unanswered > 0 || isAmongSilent) && plan.points.length > 1;
   return (isSilent || shut !== null) && readout.main.length > 0;
 }
@@ -88,7 +86,7 @@ export function next(state: State, nowMs: number): Next | undefined {
     const request = firstLook(state);
     if (request) {
       plan.known.shut = null;
-      return sent(state, { what: "first", request, isRisky: false, charge: chargeOf(state, request) }, nowMs);
+      return sent(state, { what: "first", request, isRisky: false, charge: chargeOf(state) }, nowMs);
     }
   }
   if (hasEnded(state)) return { what: "end", end: endOf(state, nowMs) };
@@ -169,7 +167,7 @@ function nextExtra(state: State, nowMs: number): Extra | undefined {
   const { readout } = state;
   if (readout.sent >= readout.maxRequests) return undefined;
   const extra =
-    nextOfParts(state, nowMs) ?? nextFollowUp(state) ?? nextSuspect(state, nowMs) ?? nextSearch(state, nowMs) ?? nextProbe(state, nowMs);
+    nextOfParts(state, nowMs) ?? nextFollowUp(state) ?? nextSignOfLife(state, nowMs) ?? nextSearch(state, nowMs) ?? nextProbe(state, nowMs);
   if (extra) readout.extras++;
   return extra;
 }
@@ -183,31 +181,13 @@ function nextFollowUp(state: State): Extra | undefined {
   return undefined;
 }
 
-/** Lost with a connection once: others were answered, so it is asked once more. */
-function nextSuspect(state: State, nowMs: number): Extra | undefined {
-  const { readout } = state;
-  const [first] = readout.suspects;
-  if (!first || isTimeUp(state, nowMs)) return undefined;
-  if (readout.answered === 0) return nextSignOfLife(state, first.planned, nowMs);
-  const quick = readout.suspects.find(({ isQuick }) => isQuick);
-  const charge = quick ? "share" : searchCharge(state.device, state.user, nowMs);
-  if (!charge) return undefined;
-  const suspect = quick ?? first;
-  const { planned, reading, isQuick } = suspect;
-  const { request, group } = planned;
-  readout.suspects = readout.suspects.filter((one) => one !== suspect);
-  if (isQuick || request.points.length < 2) return { what: "left", planned, request, isRisky: true, charge };
-  // To ask it as it was would take a whole time-out once more; parts of it that are answered take next to none, and find the same.
-  startRun(state, group, { kind: "lost", reading, points: request.points }, false, nowMs);
-  return undefined;
-}
-
 /** Nothing was answered, from a source that was before: one point of what was lost may be, and then the others are asked. */
-function nextSignOfLife(state: State, { request: { points } }: Planned, nowMs: number): Extra | undefined {
+function nextSignOfLife(state: State, nowMs: number): Extra | undefined {
   const { readout, plan } = state;
-  const charge = chargeOfSearch(state, nowMs);
-  if (!charge || points.length < 2 || !plan.known.isHeard) return undefined;
-  const [first, ...others] = spread(points, SIGNS_OF_LIFE);
+  const lost = readout.answered === 0 ? plan.known.searches.find(isSuspect) : undefined;
+  const charge = lost && plan.known.isHeard && lost.points.length > 1 ? chargeOfSearch(state, nowMs) : undefined;
+  if (!lost || !charge) return undefined;
+  const [first, ...others] = spread(lost.points, SIGNS_OF_LIFE);
   const request = requestFor(state, [...others, first][readout.signsOfLife++]);
   return request && { what: "life", request, isRisky: true, charge };
 }

@@ -14,14 +14,14 @@ const PATIENT_EVERY = 5;
  */
 export function plannedTimeoutMs(state: State, request: Request, nowMs: number): number {
   const { plan, device, user, readout } = state;
-  const { unanswered, isHeard, doubtful } = plan.known;
+  const { unanswered, isHeard } = plan.known;
   const { fullMs, hasFailure } = readout;
   const { part } = request;
   const isShared = healthyIntervalMs(device, user, nowMs) !== undefined || isOneOfSeveral(state, part);
   if (isShared ? mayWaitInFull(device, user, nowMs) : unanswered % PATIENT_EVERY === PATIENT_EVERY - 1) return fullMs;
   const isUnanswered = unanswered > 0 || (!isHeard && part !== undefined) || hasFailure;
   const isInTrouble = isUnheardOfSeveral(state, part) || (readout.answered === 0 ? isUnanswered : hasFailure && isUnheard(state, part));
-  const isDoubtful = isInTrouble || doubtful?.has(request) === true || isDoubted(state, part);
+  const isDoubtful = isInTrouble || isSearching(state, part);
   const hasFailed = isShared && isHeard && unanswered > 0;
   if (isDoubtful && !hasFailed) return probeTimeoutMs(device, fullMs, nowMs);
   return isShared && isHeard ? ownTimeoutMs(device, user, fullMs, nowMs) : fullMs;
@@ -32,7 +32,3 @@ function isUnheardOfSeveral(state: State, part: string | undefined): boolean {
   const { heard } = state.plan.known;
   return part !== undefined && heard.size > 0 && !heard.has(part) && areSeveral(state);
 }
-
-/** True: something of the part has failed by a loss, and what it was is not found yet. */
-const isDoubted = (state: State, part: string | undefined): boolean =>
-  state.readout.suspects.some(({ planned }) => planned.request.part === part) || isSearching(state, part);
