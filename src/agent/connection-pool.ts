@@ -2,8 +2,8 @@ import type { AnySession } from "../../drivers/driver.ts";
 import type { ReasonError } from "../model/reason.ts";
 import { takeOut } from "../model/take-out.ts";
 import { timerMs } from "../model/timer.ts";
-import { AnswerPace } from "./answer-pace.ts";
 import { type DeviceShare, DeviceTime } from "./device-time.ts";
+import { noteAnswer, timeoutOf } from "./search/pace.ts";
 
 /** The use of a device's connection: it is this readout's alone until it is given back. */
 export interface Turn {
@@ -34,11 +34,11 @@ export interface TurnRequest {
   readonly isProbe: boolean;
   /** True: other sources of the device are answered: a probe then takes no more than its share. */
   hasHealthyOthers(): boolean;
-  /** True: a probe lets another source go first: see Place. */
+  /** True: a probe lets another source go first: see DeviceShare. */
   yields(): boolean;
   /** When the source was answered last, monotonic ms. */
   answeredMs(): number;
-  /** See Place. */
+  /** See User. */
   notBeforeMs(): number;
 }
 
@@ -87,8 +87,6 @@ const YIELD_MS = 1000;
  */
 class DevicePool {
   readonly time: DeviceTime;
-  /** How long its connections take to be opened. */
-  readonly connects = new AnswerPace();
   /** Connection keys of the sources, by their share of the device's time. */
   readonly keys = new Map<DeviceShare, string>();
   readonly #now: () => number;
@@ -277,19 +275,20 @@ export class ConnectionPool {
   /** Makes a source, read each `intervalMs`, one of those that use a device. `onOtherBack`: see DeviceTime.join. */
   join(device: string, key: string, intervalMs: number, onOtherBack?: () => void): Membership {
     const pool = this.#poolOf(device);
-    const { leave, yields, answeredMs, notBeforeMs, ...share } = pool.time.join(intervalMs, onOtherBack);
+    const share = pool.time.join(intervalMs, onOtherBack);
+    const { user, yields } = share;
     pool.keys.set(share, key);
     return {
       share,
       hasHealthyOthers: share.hasHealthyOthers,
       yields,
-      answeredMs,
-      notBeforeMs,
+      answeredMs: () => user.answeredMs,
+      notBeforeMs: () => user.notBeforeMs,
       freeAtMs: () => pool.time.freeAtMs,
-      connectMs: (fullMs) => pool.connects.timeoutMs(fullMs),
-      connected: (ms) => pool.connects.note(ms),
+      connectMs: (fullMs) => timeoutOf(pool.time.device.connects, fullMs),
+      connected: (ms) => noteAnswer(pool.time.device.connects, ms),
       leave() {
-        leave();
+        share.leave();
         return pool.leave(share, key);
       },
     };

@@ -176,7 +176,7 @@ export class DeviceAccess {
     const { hasHealthyOthers, yields, answeredMs, notBeforeMs, share } = membership;
     const { maxConnections } = this.#spec;
     // A source in the shadow of another that is silent is as good as before.
-    const isClear = !share.isShadowed();
+    const isClear = !share.user.isShadowed;
     const place = {
       hasHealthyOthers,
       yields,

@@ -1,19 +1,66 @@
 import { describe, expect, it } from "vitest";
-import { DeviceTime } from "./device-time.ts";
+import {
+  answered,
+  type Charge,
+  hasAnsweredOthers,
+  mayProbe,
+  newDevice,
+  newUser,
+  probed,
+  probeTimeoutMs,
+  searchCharge,
+  yields,
+} from "./device-time.ts";
 
+/** A device and its users at times of their own. */
 function device() {
   let nowMs = 1_000_000;
-  const time = new DeviceTime(() => nowMs);
+  const time = newDevice();
   const pass = (ms: number) => {
     nowMs += ms;
   };
-  return { time, pass };
+  const join = (intervalMs: number, onOtherBack: () => void = () => {}) => {
+    const user = newUser(time, intervalMs);
+    return {
+      answered(ms: number) {
+        answered(time, user, ms, nowMs);
+        for (const share of shares) share.tell();
+      },
+      probed: (costMs: number, from: Charge) => probed(time, user, costMs, from, undefined, nowMs),
+      mayProbe: (isOwnTime: boolean) => mayProbe(time, user, isOwnTime, nowMs),
+      searchCharge: () => searchCharge(time, user, nowMs),
+      timeoutMs: (fullMs: number) => probeTimeoutMs(time, fullMs, nowMs),
+      isPaceKnown: () => time.pace.slowestMs > 0,
+      hasAnsweredOthers: () => hasAnsweredOthers(time, user),
+      yields: () => yields(time, user, nowMs),
+      failed() {
+        user.hasFailed = true;
+      },
+      searches(isUnderWay: boolean) {
+        user.isSearching = isUnderWay;
+      },
+      tell() {
+        if (user.isToTry) onOtherBack();
+        user.isToTry = false;
+      },
+    };
+  };
+  const shares: ReturnType<typeof join>[] = [];
+  return {
+    time,
+    pass,
+    join(intervalMs: number, onOtherBack?: () => void) {
+      const share = join(intervalMs, onOtherBack);
+      shares.push(share);
+      return share;
+    },
+  };
 }
 
-describe("DeviceTime", () => {
+describe("the time of a device", () => {
   it("knows of others that were answered since a source is silent, and of none where all are", () => {
-    const { time, pass } = device();
-    const [one, other] = [time.join(1000), time.join(1000)];
+    const { join, pass } = device();
+    const [one, other] = [join(1000), join(1000)];
     for (const share of [one, other]) share.answered(5);
     pass(1000);
     one.probed(500, "surprise");
@@ -26,8 +73,8 @@ describe("DeviceTime", () => {
   });
 
   it("waits whole milliseconds, which people read in the sentence of a time-out", () => {
-    const { time } = device();
-    const share = time.join(1000);
+    const { join } = device();
+    const share = join(1000);
     share.answered(211.123456);
     expect(share.timeoutMs(10_000)).toBe(844);
   });
@@ -37,8 +84,8 @@ describe("DeviceTime", () => {
       [1000, 620, 19 * 620],
       [10_000, 600, 3 * 600],
     ] as const) {
-      const { time, pass } = device();
-      const [well, dead] = [time.join(intervalMs), time.join(intervalMs)];
+      const { join, pass } = device();
+      const [well, dead] = [join(intervalMs), join(intervalMs)];
       well.answered(5);
       expect(dead.mayProbe(true)).toBe(true);
       dead.probed(costMs, "share");
@@ -50,8 +97,8 @@ describe("DeviceTime", () => {
   });
 
   it("lets those that search take turns among themselves, and with what has no answer at all", () => {
-    const { time, pass } = device();
-    const [one, other, dead] = [time.join(1000), time.join(1000), time.join(1000)];
+    const { time, join, pass } = device();
+    const [one, other, dead] = [join(1000), join(1000), join(1000)];
     for (const share of [one, other]) share.answered(5);
     dead.failed();
     const order: string[] = [];
@@ -77,8 +124,8 @@ describe("DeviceTime", () => {
   });
 
   it("has three seconds at once for searches, which come back slowly, and none of them for what has no answer at all", () => {
-    const { time, pass } = device();
-    const [one, other, dead] = [time.join(1000), time.join(1000), time.join(1000)];
+    const { join, pass } = device();
+    const [one, other, dead] = [join(1000), join(1000), join(1000)];
     for (const share of [one, other]) share.answered(5);
     dead.failed();
     const passSeconds = (seconds: number): void => {
@@ -90,12 +137,12 @@ describe("DeviceTime", () => {
     /** How many asks of 600 ms may be made now. */
     const asks = (): number => {
       let asked = 0;
-      for (let time = one.searchTime(); asked < 100 && time; time = one.searchTime(), asked++) one.probed(600, time);
+      for (let time = one.searchCharge(); asked < 100 && time; time = one.searchCharge(), asked++) one.probed(600, time);
       return asked;
     };
     // The first is a probe's, and then what is there for searches.
     expect(asks()).toBe(6);
-    expect([one.searchTime(), dead.mayProbe(true), dead.mayProbe(false)]).toEqual([undefined, false, false]);
+    expect([one.searchCharge(), dead.mayProbe(true), dead.mayProbe(false)]).toEqual([undefined, false, false]);
     passSeconds(10);
     expect(asks()).toBe(1);
     passSeconds(120);
@@ -103,13 +150,13 @@ describe("DeviceTime", () => {
   });
 
   it("waits for nobody who wanted a probe and has gone quiet since", () => {
-    const { time, pass } = device();
-    const [one, dead] = [time.join(1000), time.join(1000)];
+    const { join, pass } = device();
+    const [one, dead] = [join(1000), join(1000)];
     one.answered(5);
     dead.failed();
     dead.probed(502, "share");
     expect(one.mayProbe(true)).toBe(true);
-    const other = time.join(1000);
+    const other = join(1000);
     expect(other.mayProbe(true)).toBe(false);
     expect(dead.yields()).toBe(true);
     pass(3001);
@@ -117,8 +164,8 @@ describe("DeviceTime", () => {
   });
 
   it("charges what the device was busy after a probe was given up, and learns no pace from it", () => {
-    const { time, pass } = device();
-    const [well, dead] = [time.join(10_000), time.join(10_000)];
+    const { join, pass } = device();
+    const [well, dead] = [join(10_000), join(10_000)];
     well.answered(5);
     expect(well.timeoutMs(3000)).toBe(500);
     dead.probed(500, "share");
@@ -131,8 +178,8 @@ describe("DeviceTime", () => {
   });
 
   it("takes an answer after a probe for the pace as long as it has no better one: the device is no slower", () => {
-    const { time } = device();
-    const share = time.join(1000);
+    const { join } = device();
+    const share = join(1000);
     share.probed(3000, "surprise");
     share.answered(200);
     expect([share.isPaceKnown(), share.timeoutMs(3000)]).toEqual([false, 800]);
@@ -141,8 +188,8 @@ describe("DeviceTime", () => {
   });
 
   it("bounds nobody where nobody else is answered", () => {
-    const { time, pass } = device();
-    const [one, other] = [time.join(1000), time.join(1000)];
+    const { join, pass } = device();
+    const [one, other] = [join(1000), join(1000)];
     one.answered(5);
     one.probed(3000, "share");
     expect([one.mayProbe(true), one.mayProbe(false), other.mayProbe(true)]).toEqual([true, false, false]);
@@ -151,8 +198,8 @@ describe("DeviceTime", () => {
   });
 
   it("waits four times as long as the slowest of the last answers, within its bounds", () => {
-    const { time } = device();
-    const share = time.join(1000);
+    const { join } = device();
+    const share = join(1000);
     expect([share.isPaceKnown(), share.timeoutMs(3000)]).toEqual([false, 3000]);
     share.answered(200);
     expect(share.timeoutMs(3000)).toBe(800);
@@ -163,10 +210,10 @@ describe("DeviceTime", () => {
   });
 
   it("brings the next try of what had no answer forward when something else is back, at most once in ten seconds", () => {
-    const { time, pass } = device();
+    const { join, pass } = device();
     const tried = { one: 0, other: 0, well: 0 };
-    const [one, other] = [time.join(1000, () => tried.one++), time.join(1000, () => tried.other++)];
-    const well = time.join(1000, () => tried.well++);
+    const [one, other] = [join(1000, () => tried.one++), join(1000, () => tried.other++)];
+    const well = join(1000, () => tried.well++);
     const readAll = (...shares: readonly { answered(ms: number): void }[]) => {
       for (const share of shares) share.answered(5);
     };
@@ -191,9 +238,9 @@ describe("DeviceTime", () => {
 
   /** How many asks of so many ms a search makes in a minute beside these, whose readouts take so long each second. */
   function asksIn(askMs: number, others: number, readoutMs: number, isSearching: boolean): number {
-    const { time, pass } = device();
-    const own = time.join(1000);
-    const users = Array.from({ length: others }, () => time.join(1000));
+    const { join, pass } = device();
+    const own = join(1000);
+    const users = Array.from({ length: others }, () => join(1000));
     let asked = 0;
     for (let tenth = 0; tenth < 600; tenth++) {
       if (tenth % 10 === 0)
@@ -201,7 +248,7 @@ describe("DeviceTime", () => {
           user.answered(readoutMs);
           user.searches(isSearching);
         }
-      const taken = own.searchTime();
+      const taken = own.searchCharge();
       if (taken) {
         own.probed(askMs, taken);
         asked++;

@@ -72,8 +72,8 @@ export class Explaining {
     const point = this.#learned.points.find((one) => one.index === index);
     const planned = this.#learned.groups
       .flatMap(({ requests }) => requests)
-      .find(({ points }) => points.some((one) => one.index === index));
-    const closed = point && this.#learned.closed.get(point)?.reading;
+      .find(({ request }) => request.points.some((one) => one.index === index))?.request;
+    const closed = point && this.#learned.known.closed.get(point)?.reading;
     const aside = closed ?? refused.get(index);
     return {
       request: planned ? (driver.describe?.(planned) ?? `a request for ${countOf(planned.points.length, "variable")}`) : null,

@@ -53,8 +53,8 @@ export interface PlanOf {
 /** The plan of a source as it is now, held against its interval. Changes nothing of it. */
 export function planView({ driver, learned, habits, intervalMs, maxConnections, measured }: PlanOf): PlanView {
   // A silent unit is asked now and then, and not in each readout.
-  const isSilent = ({ part }: Request): boolean => part !== undefined && learned.silent.has(part);
-  const planned = learned.groups.flatMap(({ requests }) => requests.filter((request) => !isSilent(request)));
+  const isSilent = ({ part }: Request): boolean => part !== undefined && learned.known.silent.has(part);
+  const planned = learned.groups.flatMap(({ requests }) => requests.flatMap(({ request }) => (isSilent(request) ? [] : request)));
   const bytes = planned.map((request) => bytesOf(driver, request));
   const neededMs = measured ? (measured.longest_ms + measured.longest_wait_ms) * missing(measured, learned.width) : null;
   return {
@@ -64,8 +64,8 @@ export function planView({ driver, learned, habits, intervalMs, maxConnections, 
     bytes: bytes.reduce((sum, n) => sum + n, 0),
     max_connections: maxConnections,
     limits: numbersOf(learned.limits),
-    set_aside: learned.closed.size,
-    silent: [...learned.silent.keys()],
+    set_aside: learned.known.closed.size,
+    silent: [...learned.known.silent.keys()],
     habits,
     measured,
     feasible_interval_ms: neededMs === null ? null : feasible(neededMs * ROOM),

@@ -15,7 +15,7 @@ describe("a pause that a device asks for", () => {
       expect([read.restMs, read.failure]).toEqual([0, undefined]);
       expect(goodOf(read)).toBe(CELLS - 1);
     }
-    expect([...cells.learned.closed.keys()].map(({ index }) => index)).toEqual([at]);
+    expect([...cells.learned.known.closed.keys()].map(({ index }) => index)).toEqual([at]);
   });
 
   it("is kept for the cell that was refused with it", async () => {
@@ -34,7 +34,7 @@ describe("a pause that a device asks for", () => {
     cells.faults.clear();
     for (let i = 0; i <= REST_MS / 1000; i++) await cells.tick();
     expect(goodOf(await cells.tick())).toBe(CELLS);
-    expect(cells.learned.closed.size).toBe(0);
+    expect(cells.learned.known.closed.size).toBe(0);
   });
 
   it("is one of the source where nothing is answered, at the first refusal", async () => {

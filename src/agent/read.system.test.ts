@@ -60,7 +60,7 @@ describe("readOnce", () => {
     const before = cells.asked.length;
     expect(goodOf(await cells.tick())).toBe(39);
     expect(cells.asked.length - before).toBeLessThanOrEqual(3);
-    expect(cells.learned.cuts.size).toBe(1);
+    expect(cells.learned.known.cuts.size).toBe(1);
   });
 
   it("asks only the refused item of a request again", async () => {

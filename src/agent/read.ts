@@ -64,7 +64,7 @@ export async function readOnce(
       } catch (error) {
         const refused = toReasonError(error);
         // A gateway may have been busy with what another of the device had asked for in vain.
-        const isExcused = refused.reason.type === "TIMEOUT" && options.share?.isShadowed() === true && !hasConnectedAgain;
+        const isExcused = refused.reason.type === "TIMEOUT" && options.share?.user.isShadowed === true && !hasConnectedAgain;
         const next = isExcused ? await deps.passOn?.(pass.answered > 0, undefined) : false;
         if (next === false) return { ...pass.finish(refused), session: undefined, closing, refused };
         hasConnectedAgain = true;

@@ -5,11 +5,11 @@ import { toReasonError } from "../model/failure.ts";
 import type { HabitName } from "../model/habit.ts";
 import { ReasonError, restMsOf } from "../model/reason.ts";
 import type { Reading } from "../model/value.ts";
-import { LEAST_TIMEOUT_MS } from "./answer-pace.ts";
 import { Confirming } from "./confirming.ts";
 import type { Turn } from "./connection-pool.ts";
 import { type AccessDeps, DeviceAccess } from "./device-access.ts";
 import type { HabitMemories } from "./device-habits.ts";
+import { hasAnsweredOthers, mayWaitInFull } from "./device-time.ts";
 import { type Aside, readAside } from "./explain.ts";
 import type { RingMember } from "./frame-rings.ts";
 import type { Habits } from "./habits.ts";
@@ -17,6 +17,7 @@ import type { LearnedGroups } from "./learned-groups.ts";
 import { LookUpTime } from "./look-up-time.ts";
 import { Preparation } from "./preparation.ts";
 import { type Read, readOnce } from "./read.ts";
+import { LEAST_TIMEOUT_MS } from "./search/pace.ts";
 import { type Evidence, namedSilence } from "./silence.ts";
 import type { SourceSpec } from "./source-spec.ts";
 
@@ -302,8 +303,9 @@ export class Readouts {
     const { membership } = this.#access;
     const { share } = membership;
     const isShared = membership.hasHealthyOthers();
-    const answerMs = isShared && !share.mayWaitInFull() ? membership.connectMs(timeouts.answerMs) : timeouts.answerMs;
     const beganMs = clock.monotonicMs();
+    const isInFull = !isShared || mayWaitInFull(share.device, share.user, beganMs);
+    const answerMs = isInFull ? timeouts.answerMs : membership.connectMs(timeouts.answerMs);
     try {
       const settings = this.#habits.settings(this.#learned.points);
       open.session = await driver.connect({ ...connect, settings }, { ...ctx, timeouts: { ...timeouts, answerMs } });
@@ -315,7 +317,7 @@ export class Readouts {
     } catch (error) {
       this.#access.couldNotOpen();
       const isSilent = isShared && toReasonError(error).reason.type === "TIMEOUT" && !ctx.signal.aborted;
-      if (isSilent) share.probed(clock.monotonicMs() - beganMs, this.#learned.unanswered > 0 ? "share" : "surprise");
+      if (isSilent) share.probed(clock.monotonicMs() - beganMs, this.#learned.known.unanswered > 0 ? "share" : "surprise");
       throw error;
     }
   }
@@ -337,8 +339,8 @@ export class Readouts {
     open.session = undefined;
     const { share, freeAtMs } = membership;
     // A source that was answered before may have one place that is silent: what else it asks for tells.
-    const isFree = isAnswered || share.isShadowed() || share.wasQuick();
-    const isGood = isFree || (this.#learned.unanswered === 0 && !open.hasLooked && share.mayLookAgain());
+    const isFree = isAnswered || share.user.isShadowed || share.user.wasQuick;
+    const isGood = isFree || (this.#learned.known.unanswered === 0 && !open.hasLooked && share.mayLookAgain());
     if (!isFree) open.hasLooked = true;
     if (!isGood && freeAtMs() >= untilMs) return false;
     const passedMs = this.#deps.clock.monotonicMs();
@@ -346,7 +348,7 @@ export class Readouts {
     open.passedMs += this.#deps.clock.monotonicMs() - passedMs;
     if (!turn || turn instanceof ReasonError) return false;
     // A request that the deadline would cut off is not begun.
-    if (signal.aborted || this.#deps.clock.monotonicMs() + Math.max(LEAST_TIMEOUT_MS, share.answerMs()) > untilMs) {
+    if (signal.aborted || this.#deps.clock.monotonicMs() + Math.max(LEAST_TIMEOUT_MS, share.user.pace.slowestMs) > untilMs) {
       turn.release(turn.session);
       return false;
     }
@@ -381,13 +383,13 @@ export class Readouts {
 
   #evidence(hasConnected = false): Evidence {
     const { share } = this.#access.membership;
-    const { isHeard } = this.#learned;
+    const { isHeard } = this.#learned.known;
     const { answerMs } = this.#spec.timeouts;
     return {
       hasConnected: hasConnected && this.#spec.endpoint.transport === "tcp",
       isHeard,
-      hasAnsweredOthers: share.hasAnsweredOthers(),
-      slowestMs: share.answerMs(),
+      hasAnsweredOthers: hasAnsweredOthers(share.device, share.user),
+      slowestMs: share.user.pace.slowestMs,
       answerMs,
     };
   }

@@ -445,8 +445,8 @@ const NAMED_CULPRITS = 5;
 function culprits(learned: LearnedGroups, layout: Layout): readonly string[] {
   const words: string[] = [];
   let more = 0;
-  for (const [point, { kind, reading, isAlone }] of learned.closed) {
-    if (kind !== "lost" || !isAlone) continue;
+  for (const [point, { kind, reading, points }] of learned.known.closed) {
+    if (kind !== "lost" || points.length > 1) continue;
     const variable = layout.variables[point.index];
     if (words.length < NAMED_CULPRITS && variable)
       words.push(

@@ -99,15 +99,20 @@ export const MUTATIONS: readonly Mutation[] = [
   mutation("src/delivery/watchdog.ts", "a quiet account accuses the sink", "< this.patienceMs || !hasGrown)", "< this.patienceMs)"),
   mutation("src/delivery/holds.ts", "a hold never ends", "if (nowMs >= held.untilMs) return false;", ""),
   mutation("src/delivery/pieces.ts", "an intersection is a union", "Math.max(one.from, other.from)", "Math.min(one.from, other.from)"),
-  mutation("src/agent/answer-pace.ts", "a slow answer is given up", "Math.round(MARGIN * slowestMs)", "Math.round(slowestMs / MARGIN)"),
-  mutation("src/agent/answer-pace.ts", "only the last answer counts", "Math.max(ms, this.#slowestMs * FADING)", "ms"),
+  mutation("src/agent/search/pace.ts", "a slow answer is given up", "Math.round(MARGIN * knownMs)", "Math.round(knownMs / MARGIN)"),
+  mutation("src/agent/search/pace.ts", "only the last answer counts", "Math.max(ms, pace.slowestMs * FADING, Number.MIN_VALUE)", "ms"),
   mutation(
     "src/agent/freshness.ts",
     "a dead connection is kept",
     "const FRUITLESS_BEFORE_RENEWAL = 5;",
     "const FRUITLESS_BEFORE_RENEWAL = 5000;",
   ),
-  mutation("src/agent/narrowing.ts", "halves that answered are read again", "this.#from += this.#partOf(window.length)", "this.#from += 1"),
+  mutation(
+    "src/agent/search/narrowing.ts",
+    "halves that answered are read again",
+    "narrowing.from += partOf(narrowing, length)",
+    "narrowing.from += 1",
+  ),
   mutation("src/agent/settle-types.ts", "an array settles with one element", "Math.max(1, value.length)", "1"),
   mutation(
     "src/service/alarms.ts",

@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import type { Point } from "../../drivers/driver.ts";
-import { type Division, Narrowing, spread, spreadPlace } from "./narrowing.ts";
+import type { Point } from "../../../drivers/driver.ts";
+import { type Division, type Narrowing, newNarrowing, nextOf, partAnswered, partFailed, spread, spreadPlace } from "./narrowing.ts";
 
 const points = (n: number): Point[] => Array.from({ length: n }, (_, index) => ({ index, address: index, type: { scalar: "uint16" } }));
 
@@ -11,17 +11,17 @@ function search(
   fails: (run: readonly Point[]) => boolean,
   division: Division = "halves",
 ): { readonly narrowing: Narrowing; readonly asks: number; readonly failures: number } {
-  const narrowing = new Narrowing(all, division);
+  const narrowing = newNarrowing(all, division);
   let [asks, failures] = [0, 0];
   for (; !narrowing.found; asks++) {
-    const run = narrowing.next();
+    const run = nextOf(narrowing);
     expect(run.length).toBeGreaterThan(0);
     if (fails(run)) {
-      narrowing.failed(run);
+      partFailed(narrowing, run);
       failures++;
-    } else narrowing.answered();
+    } else partAnswered(narrowing);
   }
-  expect(narrowing.next()).toEqual([]);
+  expect(nextOf(narrowing)).toEqual([]);
   return { narrowing, asks, failures };
 }
 
@@ -41,7 +41,7 @@ describe("spreadPlace", () => {
   });
 });
 
-describe("Narrowing", () => {
+describe("narrowing", () => {
   it("finds one bad point of any number, wherever it is, in one ask a level", () => {
     fc.assert(
       fc.property(

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { Cells } from "./testing/cells.ts";
+import { Cells } from "../testing/cells.ts";
 
 /** Thirty pairs of cells with a hole between the two, which a request would bridge. */
 const pairs = Array.from({ length: 30 }, (_, pair) => [20 * pair, 20 * pair + 2]).flat();

@@ -1,11 +1,9 @@
-import type { AnyDriver, Point, Request } from "../../drivers/driver.ts";
+import type { AnyDriver, Point, Request } from "../../../drivers/driver.ts";
+import type { LearnedGroups } from "../learned-groups.ts";
 import { learnBlocks } from "./blocks.ts";
-import type { LearnedGroups } from "./learned-groups.ts";
 
-/** A device that refuses to bridge this many gaps, and has bridged none, refuses them all. */
-const REFUSED_GAPS = 2;
-/** Larger sources learn each gap by itself: to look at all takes a plan for each pair. */
-const MAX_POINTS = 5000;
+/** Points of a source that learns each gap by itself: to look at all takes a plan for each pair. */
+const MANY_POINTS = 5000;
 
 /** The points of a request that lie behind a gap: what it reads holds more than its points. Pure, but for the plans it asks for. */
 function behindGaps(driver: AnyDriver, learned: LearnedGroups, points: readonly Point[]): readonly Point[] {
@@ -15,7 +13,7 @@ function behindGaps(driver: AnyDriver, learned: LearnedGroups, points: readonly 
     learned.requestsFor(some).reduce((sum, request) => sum + answerBytes.call(driver, request), 0);
   return points.filter((point, at) => {
     const before = points[at - 1];
-    if (!before || learned.cuts.has(point) || learned.requestsFor([before, point]).length > 1) return false;
+    if (!before || learned.known.cuts.has(point) || learned.requestsFor([before, point]).length > 1) return false;
     return bytesOf([before, point]) > bytesOf([before]) + bytesOf([point]);
   });
 }
@@ -26,15 +24,15 @@ function behindGaps(driver: AnyDriver, learned: LearnedGroups, points: readonly 
  */
 export function cutAllGaps(learned: LearnedGroups, isGood: (request: Request) => boolean): boolean {
   const { driver } = learned;
-  if (!driver || learned.cuts.size < REFUSED_GAPS || learned.points.length > MAX_POINTS) return false;
+  if (!driver || learned.known.cuts.size < 2 || learned.points.length > MANY_POINTS) return false;
   const gaps: Point[] = [];
   for (const { requests, fresh } of learned.groups) {
-    for (const request of requests) if (isGood(request) && behindGaps(driver, learned, request.points).length > 0) return false;
+    for (const { request } of requests) if (isGood(request) && behindGaps(driver, learned, request.points).length > 0) return false;
     gaps.push(...behindGaps(driver, learned, fresh.points));
   }
-  for (const gap of gaps) learned.cuts.add(gap);
-  const parts = new Set(learned.groups.flatMap(({ fresh }) => (fresh.points.some((point) => gaps.includes(point)) ? [fresh.part] : [])));
-  for (const part of parts) learned.habits?.learn("no_gaps", part);
+  for (const gap of gaps) learned.known.cuts.add(gap);
+  const cutIn = learned.groups.filter(({ fresh }) => fresh.points.some((point) => gaps.includes(point)));
+  for (const part of new Set(cutIn.map(({ fresh }) => fresh.part))) learned.known.habits.push({ name: "no_gaps", part, value: 1 });
   if (gaps.length === 0) learnBlocks(learned, isGood);
   return gaps.length > 0;
 }

@@ -1,0 +1,323 @@
+import type { Point } from "../../../drivers/driver.ts";
+import type { Charge } from "../device-time.ts";
+import type { BadReading, Group } from "../learned-groups.ts";
+import { cutAllGaps } from "./bridges.ts";
+import { chargeOfSearch, follow, holdsLost, isGood, pointPauseMs, requestFor } from "./facts.ts";
+import { heal } from "./healing.ts";
+import { newNarrowing, nextOf, partAnswered, partFailed, spread, windowOf } from "./narrowing.ts";
+import { tookNoTime } from "./pace.ts";
+import type { Extra, Failure, FailureKind, Search, State, Trouble } from "./state.ts";
+
+// The searches for what is to blame in runs of points that failed as one: they take turns and outlive the readout.
+
+/** Points that must fail by themselves before a run is held to fail in every part: fewer culprits than that are told apart. */
+const SAMPLES = { refused: 5, lost: 3 } as const;
+/** Searches that take turns, and groups that are looked at before everything is held to fail. */
+const AT_ONCE = 4;
+
+/** True: its connection ended, and it was not looked at since: it may be to blame, or nothing of it. Pure. */
+export const isSuspect = ({ kind, askedIn }: Search): boolean => kind === "lost" && askedIn === 0;
+
+/** True: something in the part is searched for that had no answer. Pure. */
+export const isSearching = ({ plan }: State, part: string | undefined): boolean =>
+  plan.known.searches.some(({ kind, group }) => kind === "lost" && group.fresh.part === part);
+
+const isSilent = ({ plan }: State, { group }: Search): boolean => group.fresh.part !== undefined && plan.known.silent.has(group.fresh.part);
+
+/** True: one that waits for answers in vain continues in the next readout. Pure. */
+export const takeTime = (state: State): boolean =>
+  state.plan.known.searches.some((search) => search.kind === "lost" && !search.isQuick && !isSilent(state, search));
+
+export function beginRuns({ plan }: State): void {
+  // If no part of it has answered so far, a run that failed in the last readout may be well as a whole by now.
+  const carried = plan.known.searches.find(({ narrowing, kind }) => !narrowing.hasAnswer && kind === "refused");
+  if (carried && !carried.isChecking) recheck(carried);
+}
+
+/**
+ * Looks for what is to blame in these points of the group. `isQuick`: they failed at once, so that looking closer takes no time-out. `isSuspected`:
+ * their connection ended on them, so that they are asked once more as they are first, unless that would take a whole time-out: parts of them that
+ * are answered take next to none, and find the same.
+ */
+export function startRun(
+  state: State,
+  group: Group,
+  failed: Omit<Failure, "costMs" | "restMs">,
+  isQuick: boolean,
+  nowMs: number,
+  isSuspected = false,
+): void {
+  const { plan, readout } = state;
+  const { known } = plan;
+  const { kind, reading } = failed;
+  const points = failed.points.filter((point) => !known.closed.has(point));
+  if (points.length === 0) return;
+  const narrowing = newNarrowing(points, kind === "lost" ? "pieces" : "halves");
+  const record: Trouble = { kind, points, reading, attempts: 1, hasty: 1, askedIn: isSuspected ? 0 : known.readouts, dueMs: nowMs };
+  const isChecking = isSuspected && (isQuick || points.length === 1);
+  const search: Search = {
+    ...record,
+    group,
+    narrowing,
+    samples: null,
+    step: [],
+    isChecking,
+    hasBegun: false,
+    hasBeenChecked: false,
+    isQuick,
+  };
+  known.searches.push(search);
+  if (narrowing.found) found(state, search, 0, nowMs);
+  else if (readout.expectsWhole) search.samples = [...spread(points, SAMPLES[kind])];
+}
+
+/** Something is well again: runs may be as a whole, before the search in them continues. */
+export function recheckAll({ plan }: State): void {
+  for (const search of plan.known.searches) if (!search.hasBeenChecked) recheck(search);
+}
+
+/** Asks the run that was last seen to fail as a whole, before the search in it continues. */
+function recheck(search: Search): void {
+  search.step = [];
+  search.isChecking = true;
+}
+
+/** One step of one search. A few take turns, the others begin when these have ended. */
+export function nextOfRuns(state: State, nowMs: number): Extra | undefined {
+  const isFree = ({ kind, isQuick }: Search) => kind === "refused" || isQuick;
+  return (
+    nextSurvey(state) ??
+    stepOf(state, isFree, () => "share") ??
+    stepOf(
+      state,
+      (search) => !isFree(search),
+      () => chargeOfSearch(state, nowMs),
+    )
+  );
+}
+
+/**
+ * A search that costs no time-out goes first: one that does could leave no time for it. One that is narrowed down to one point is asked again
+ * when no other waits: its neighbours are read, and those of the others are not.
+ */
+function stepOf(state: State, isMeant: (search: Search) => boolean, chargeNow: () => Charge | undefined): Extra | undefined {
+  const { known } = state.plan;
+  if (known.searches.length === 0) return undefined;
+  const meant = known.searches.filter((one) => isMeant(one) && !rests(state, one));
+  const wide = meant.filter(({ narrowing }) => !narrowing.isDoubtful);
+  for (const search of (wide.length > 0 ? wide : meant).slice(0, AT_ONCE)) {
+    const charge = chargeNow();
+    const extra = charge && step(state, search, charge);
+    if (!extra) continue;
+    search.hasBegun = true;
+    search.askedIn = known.readouts;
+    known.searches = known.searches.filter((other) => other !== search);
+    known.searches.splice(AT_ONCE - 1, 0, search);
+    return extra;
+  }
+  return undefined;
+}
+
+function step(state: State, search: Search, charge: Charge): Extra | undefined {
+  const { plan } = state;
+  const isRisky = holdsLost(plan.known, search.group);
+  if (search.isChecking) {
+    const [request] = plan.requestsFor(search.narrowing.failed);
+    return request && { what: "check", search, request, isRisky, charge };
+  }
+  if (search.samples) {
+    const point = search.samples.shift();
+    const request = requestFor(state, point);
+    return point && request && { what: "sample", search, point, request, isRisky, charge };
+  }
+  if (search.step.length === 0) search.step = plan.requestsFor(nextOf(search.narrowing)).map(({ points }) => points);
+  const points = search.step.shift();
+  const [request] = points ? plan.requestsFor(points) : [];
+  return request && { what: "step", search, request, isRisky, charge };
+}
+
+/** The one point that is left is asked again in another readout, when its neighbours are read. A silent part is asked as such. */
+function rests(state: State, search: Search): boolean {
+  const { narrowing, askedIn } = search;
+  const { plan, readout } = state;
+  if (isSuspect(search) && readout.answered === 0) return true;
+  return isSilent(state, search) || (narrowing.isDoubtful && !readout.bounds.isThorough && askedIn === plan.known.readouts);
+}
+
+export function stepAnswered(search: Search): void {
+  if (search.step.length > 0) return;
+  partAnswered(search.narrowing);
+  if (search.narrowing.found) search.isChecking = true;
+}
+
+export function stepFailed(state: State, search: Search, failure: Failure, nowMs: number): void {
+  const { kind, reading, points, costMs } = failure;
+  if (kind !== search.kind) {
+    startRun(state, search.group, failure, tookNoTime(costMs), nowMs);
+    // A refusal is an answer all the same: what stays without one is elsewhere. And it is met again in what is left, without a time-out for each ask.
+    if (kind === "refused") stepAnswered(search);
+    else endRun(state, search);
+    return;
+  }
+  const { narrowing, group } = search;
+  const before = windowOf(narrowing).length;
+  search.reading = reading;
+  search.step = [];
+  search.attempts++;
+  search.isQuick = tookNoTime(costMs);
+  partFailed(narrowing, points);
+  if (narrowing.found) found(state, search, costMs, nowMs);
+  // The points behind it are not to blame, as far as is known.
+  else if (kind === "lost" && windowOf(narrowing).length < before) open(state, group);
+}
+
+/** It failed as a whole, and does not any more: so it may be with whatever else was learned. */
+export function checkAnswered(state: State, search: Search): void {
+  endRun(state, search);
+  heal(state);
+  recheckAll(state);
+}
+
+/** If every part of the run is well by itself and the run is not, the device lacks something in between. */
+export function checkFailed(state: State, search: Search): void {
+  const { plan } = state;
+  const { known } = plan;
+  search.isChecking = false;
+  search.hasBeenChecked = true;
+  const end = search.narrowing.found;
+  if (!end || !("cutBefore" in end)) return;
+  known.cuts.add(end.cutBefore);
+  endRun(state, search);
+  if (!cutAllGaps(plan, (request) => isGood(state, request))) return;
+  // Searches for what is refused begin again, with requests that bridge nothing.
+  known.searches = known.searches.filter(({ kind }) => kind !== "refused");
+  for (const group of plan.groups) open(state, group);
+}
+
+export function sampleAnswered(state: State, search: Search): void {
+  state.readout.expectsWhole = false;
+  endRun(state, search);
+}
+
+export function sampleFailed(state: State, search: Search, point: Point, { reading, costMs }: Failure, nowMs: number): void {
+  search.reading = reading;
+  close(state, search, point, costMs, nowMs);
+  if (search.samples && search.samples.length > 0) return;
+  const { group, points, kind } = search;
+  closeRun(state, group, troubleOf(state, kind, points, reading, costMs, 0, nowMs));
+  state.readout.expectsWhole = true;
+  endRun(state, search);
+  if (kind === "refused" && state.readout.good === 0) beginSurvey(state, reading, nowMs);
+}
+
+/** Nothing was answered with a value so far: a look at other groups tells whether anything will be. */
+function beginSurvey(state: State, reading: BadReading, nowMs: number): void {
+  const { plan, readout } = state;
+  if (readout.hasSurveyed) return;
+  readout.hasSurveyed = true;
+  const open = plan.groups.filter(({ fresh }) => fresh.points.some((point) => !plan.known.closed.has(point)));
+  readout.survey = [...spread(open, AT_ONCE)];
+  if (readout.survey.length === 0) closeAll(state, reading, nowMs);
+}
+
+function nextSurvey(state: State): Extra | undefined {
+  const { plan, readout } = state;
+  for (let group = readout.survey.shift(); group; group = readout.survey.shift()) {
+    const request = requestFor(
+      state,
+      group.fresh.points.find((one) => !plan.known.closed.has(one)),
+    );
+    if (request) return { what: "survey", request, isRisky: false, charge: "share" };
+  }
+  return undefined;
+}
+
+export function surveyFailed(state: State, reading: BadReading, nowMs: number): void {
+  if (state.readout.survey.length === 0 && state.readout.good === 0) closeAll(state, reading, nowMs);
+}
+
+/** Closes everything: the device refuses whatever it is asked. */
+function closeAll(state: State, reading: BadReading, nowMs: number): void {
+  const { plan } = state;
+  const { known } = plan;
+  known.searches = [];
+  known.cuts.clear();
+  for (const group of plan.groups) {
+    const record = troubleOf(state, "refused", group.fresh.points, reading, 0, 0, nowMs);
+    for (const point of group.fresh.points) if (!known.closed.has(point)) known.closed.set(point, record);
+    plan.replan(group);
+  }
+}
+
+/** Narrowed down to one point. Where no part of its run has answered, each part may fail: a few are looked at. */
+function found(state: State, search: Search, costMs: number, nowMs: number): void {
+  const { found: end, hasAnswer } = search.narrowing;
+  if (!end || "cutBefore" in end) return;
+  close(state, search, end.culprit, costMs, nowMs);
+  const others = spread(search.points, SAMPLES[search.kind]).filter((point) => point !== end.culprit);
+  if (hasAnswer || others.length === 0) endRun(state, search);
+  else search.samples = [...others];
+}
+
+/** The record of points that are closed now, after `before` tries. */
+function troubleOf(
+  { plan, readout }: State,
+  kind: FailureKind,
+  points: readonly Point[],
+  reading: BadReading,
+  costMs: number,
+  before: number,
+  nowMs: number,
+): Trouble {
+  const dueMs = nowMs + pointPauseMs({ kind, costMs, restMs: 0 }, before, readout.bounds.intervalMs);
+  return { kind, points, reading, attempts: before + 1, hasty: before + 1, askedIn: plan.known.readouts, dueMs };
+}
+
+/** Closes a point, with a cut behind it so that no request bridges it. */
+function close(state: State, { group, kind, reading }: Search, point: Point, costMs: number, nowMs: number): void {
+  const { closed } = state.plan.known;
+  closed.set(point, troubleOf(state, kind, [point], reading, costMs, closed.get(point)?.attempts ?? 0, nowMs));
+  cutBehind(state, group, point);
+  state.readout.readings[point.index] = reading;
+}
+
+/** Closes a whole run: one of its points is asked now and then. */
+function closeRun(state: State, group: Group, record: Trouble): void {
+  const { closed, cuts } = state.plan.known;
+  for (const point of record.points) {
+    if (!closed.has(point)) closed.set(point, record);
+    cuts.delete(point);
+  }
+  cutBehind(state, group, record.points.at(-1));
+}
+
+function cutBehind({ plan }: State, { fresh }: Group, point: Point | undefined): void {
+  const next = point && fresh.points[fresh.points.indexOf(point) + 1];
+  if (next) plan.known.cuts.add(next);
+}
+
+function endRun(state: State, search: Search): void {
+  const { known } = state.plan;
+  known.searches = known.searches.filter((other) => other !== search);
+  open(state, search.group);
+}
+
+/** A search in the group has ended, or needs less of it: what is open in it can be asked. */
+function open(state: State, group: Group): void {
+  state.plan.replan(group);
+  follow(state, group);
+}
+
+/**
+ * Plans what continues in the next readout. A search that was not begun is asked as planned there: it may be well by then. One that had no
+ * answer continues all the same, unless nothing had: asked as planned each time, a few of them would take all the time there is for searching.
+ */
+export function finishRuns({ plan }: State, isUnanswered: boolean): void {
+  const { known } = plan;
+  if (known.searches.length === 0) return;
+  const groups = new Set(known.searches.map(({ group }) => group));
+  known.searches = known.searches.filter(
+    (search, at) => search.hasBegun || (search.kind === "lost" && !isUnanswered && (at < AT_ONCE || !isSuspect(search))),
+  );
+  for (const group of groups) plan.replan(group);
+}
