@@ -32,12 +32,12 @@ export interface Finished {
 export function finish(state: State, hasRefused: boolean, nowMs: number): Finished {
   const { plan, user, readout } = state;
   const { known } = plan;
-  const { readings, answered, hasFailure, cut, main, at, pending } = readout;
+  const { readings, answered, hasFailure, cut, again, busyNow, main, at, pending } = readout;
   const isUnanswered = answered === 0 && (hasRefused || hasFailure);
   known.unanswered = isUnanswered ? known.unanswered + 1 : 0;
   known.hadGood = readout.good > 0;
   if (isUnanswered || hasRefused) user.hasFailed = !user.isShadowed;
-  const left = [...cut, ...main.slice(at)].filter(({ request }) => !isRead(state, request));
+  const left = [...cut, ...again, ...busyNow, ...main.slice(at)].filter(({ request }) => !isRead(state, request));
   // Points that a device, which refuses everything, was not asked for did not lack time.
   const unreached = isUnanswered || hasRefused || known.shut ? 0 : left.reduce((sum, { request }) => sum + request.points.length, 0);
   known.resumeAt = unreached > 0 && left[0] ? Math.max(0, plan.planAgain().indexOf(left[0])) : 0;
