@@ -33,8 +33,9 @@ function device() {
       isPaceKnown: () => time.pace.slowestMs > 0,
       hasAnsweredOthers: () => hasAnsweredOthers(time, user),
       yields: () => yields(time, user, nowMs),
-      failed() {
-        user.hasFailed = true;
+      failed(isShadowed = false) {
+        user.isUnanswered = true;
+        user.hasFailed = !isShadowed;
       },
       searches(isUnderWay: boolean) {
         user.isSearching = isUnderWay;
@@ -207,6 +208,18 @@ describe("the time of a device", () => {
     expect(share.timeoutMs(3000)).toBe(3000);
     for (let i = 0; i < 500; i++) share.answered(10);
     expect(share.timeoutMs(3000)).toBe(500);
+  });
+
+  it("brings the tries of all forward after a silence of all, whoever was in whose shadow", () => {
+    const { join } = device();
+    const tried = { one: 0, other: 0 };
+    const [one, other] = [join(1000, () => tried.one++), join(1000, () => tried.other++)];
+    for (const share of [one, other]) share.answered(5);
+    for (const share of [one, other]) share.probed(3000, "share");
+    for (const share of [one, other]) share.failed(true);
+    one.answered(5);
+    expect(tried).toEqual({ one: 0, other: 1 });
+    expect(other.mayProbe(true)).toBe(true);
   });
 
   it("brings the next try of what had no answer forward when something else is back, at most once in ten seconds", () => {

@@ -56,7 +56,8 @@ const userOfInterval = (id: number, intervalMs: number) => ({
   notBeforeMs: NEVER,
   /** Its last request without an answer failed at once: trying again costs no time-out. */
   wasQuick: false,
-  /** Its last readout had no answer. */
+  /** Its last readout had no answer; and not because a gateway was busy with another's request. */
+  isUnanswered: false,
   hasFailed: false,
   /** It looks for what fails in it: variables of its own that are well have no value meanwhile. */
   isSearching: false,
@@ -201,9 +202,12 @@ export function mayLookAgain(device: Device, user: User, nowMs: number): boolean
 /** True: a request may be waited for as long as any, though others are answered: seldom. */
 export function mayWaitInFull(device: Device, user: User, nowMs: number): boolean {
   const isTime = nowMs - Math.max(user.answeredMs, user.inFullMs) >= LONGEST_PAUSE_MS;
-  user.isInFull = isTime && nowMs - device.inFullMs >= LONGEST_PAUSE_MS - RECENT_MS;
+  user.isInFull = isTime && isTimeForPatience(device, nowMs);
   return user.isInFull;
 }
+
+/** True: no request of the device was waited for as long as any, in vain, for nearly a minute: each costs the others readouts. Pure. */
+export const isTimeForPatience = ({ inFullMs }: Device, nowMs: number): boolean => nowMs - inFullMs >= LONGEST_PAUSE_MS - RECENT_MS;
 
 /**
  * How long a request is waited for that may stay without an answer: see Pace. Three times as long after another one was given up, because a
@@ -248,8 +252,10 @@ export function answered(device: Device, user: User, ms: number, nowMs: number):
     noteAnswer(user.pace, ms);
     makeRoom(device, user, ms, nowMs);
   }
-  if (user.hasFailed) isBack(device, user, nowMs);
+  // After a silence of all, the first answer is news, whoever was in whose shadow.
+  if (user.hasFailed || device.users.every(({ isUnanswered }) => isUnanswered)) isBack(device, user, nowMs);
   user.hasFailed = false;
+  user.isUnanswered = false;
 }
 
 /** A gateway that serves one request at a time was busy with the one before for longer than that was waited for. */
@@ -285,7 +291,10 @@ function makeRoom(device: Device, user: User, ms: number, nowMs: number): void {
 
 /** A request had no answer for so many ms. */
 export function probed(device: Device, user: User, tookMs: number, from: Charge, part: string | undefined, nowMs: number): void {
-  const costMs = from === "surprise" && user.inVain === 0 ? timeoutOf(device.pace, tookMs) : tookMs;
+  // One that is waited for as long as any comes once a minute: it puts the next probe off no longer than another does, for which a gateway is busy.
+  const usualMs = user.isInFull ? Math.max(timeoutOf(device.pace, tookMs), holdOf(device, user)) : timeoutOf(device.pace, tookMs);
+  const isRare = user.isInFull || (from === "surprise" && user.inVain === 0);
+  const costMs = isRare ? Math.min(tookMs, usualMs) : tookMs;
   user.probedMs = nowMs;
   user.wantedMs = NEVER;
   device.wasSearch = !user.hasFailed;
@@ -305,6 +314,7 @@ export function probed(device: Device, user: User, tookMs: number, from: Charge,
 export function gaveUp(device: Device, user: User, tookMs: number, part: string | undefined, nowMs: number): void {
   const isQuick = tookNoTime(tookMs);
   if (user.isInFull && !isQuick) user.inFullMs = device.inFullMs = nowMs;
+  user.isInFull = false;
   if (nowMs - device.givenUpMs >= RECENT_MS) device.troubleSinceMs = nowMs - tookMs;
   if (device.inVain++ === 0) {
     device.inVainUser = user.id;
@@ -329,7 +339,7 @@ export function isBack(device: Device, user: User, nowMs: number): void {
   if (nowMs - device.lastBackMs < RECENT_MS) return;
   device.lastBackMs = nowMs;
   device.freeAtMs = Math.min(device.freeAtMs, nowMs);
-  for (const other of device.users) other.isToTry ||= other !== user && other.hasFailed;
+  for (const other of device.users) other.isToTry ||= other !== user && other.isUnanswered;
   device.hasNews = true;
 }
 

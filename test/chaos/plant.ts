@@ -148,8 +148,10 @@ export class Plant {
       const ownMs = is("very slow") ? VERY_SLOW_MS : is("slow") || is("unit slow") ? SLOW_MS : plan.answerMs;
       const beginsMs = Math.max(Date.now(), this.#freeAtMs[device] ?? 0);
       const isGivenUp = is("unit given up by its gateway");
-      this.#freeAtMs[device] = beginsMs + (isLost ? plan.holdMs : isGivenUp ? Math.max(plan.holdMs, ownMs) : ownMs);
-      const takesMs = isLost ? Number.POSITIVE_INFINITY : (this.#freeAtMs[device] ?? 0) - Date.now();
+      const workMs = isLost ? plan.holdMs : isGivenUp ? Math.max(plan.holdMs, ownMs) : ownMs;
+      const takesMs = isLost ? Number.POSITIVE_INFINITY : beginsMs + workMs - Date.now();
+      // A gateway drops the requests of a closed connection that it has not begun.
+      if (beginsMs === Date.now() || beginsMs < Date.now() + answerMs) this.#freeAtMs[device] = beginsMs + workMs;
       await sleep(Math.min(takesMs, answerMs), signal);
       await this.#unless(isGone);
       if (signal.aborted) return lose(signal.reason);

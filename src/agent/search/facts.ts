@@ -1,5 +1,5 @@
 import type { Point, Request } from "../../../drivers/driver.ts";
-import { type Charge, expectedCostMs, LONGEST_PAUSE_MS, mayProbe, searchCharge } from "../device-time.ts";
+import { type Charge, expectedCostMs, isTimeForPatience, LONGEST_PAUSE_MS, mayProbe, searchCharge } from "../device-time.ts";
 import { type Group, isTouched } from "../learned-groups.ts";
 import { spreadPlace } from "./narrowing.ts";
 import type { Failure, Known, State } from "./state.ts";
@@ -28,8 +28,8 @@ export const pointPauseMs = (
  * True: the next try is waited for as long as any request, after so many that were not; never in time that costs nobody, which it would
  * exceed. A part whose pace is known has more tries before that: it costs the others readouts, and comes about once a minute. Pure.
  */
-export const isPatient = (hasty: number, charge: Charge, isHeard = false): boolean =>
-  hasty >= (isHeard ? 2.5 : 1) * TRIES_BEFORE_PATIENCE && charge === "share";
+export const isPatient = ({ device }: State, hasty: number, charge: Charge, nowMs: number, isHeard = false): boolean =>
+  hasty >= (isHeard ? 2.5 : 1) * TRIES_BEFORE_PATIENCE && charge === "share" && isTimeForPatience(device, nowMs);
 
 export const hasReading = ({ readout }: State, { index }: Point): boolean => readout.readings[index] !== undefined;
 export const isRead = (state: State, { points }: Request): boolean => points.every((point) => hasReading(state, point));

@@ -36,7 +36,10 @@ export function finish(state: State, hasRefused: boolean, nowMs: number): Finish
   const isUnanswered = answered === 0 && (hasRefused || hasFailure);
   known.unanswered = isUnanswered ? known.unanswered + 1 : 0;
   known.hadGood = readout.good > 0;
-  if (isUnanswered || hasRefused) user.hasFailed = !user.isShadowed;
+  if (isUnanswered || hasRefused) {
+    user.isUnanswered = true;
+    user.hasFailed = !user.isShadowed;
+  }
   const left = [...cut, ...again, ...busyNow, ...main.slice(at)].filter(({ request }) => !isRead(state, request));
   // Points that a device, which refuses everything, was not asked for did not lack time.
   const unreached = isUnanswered || hasRefused || known.shut ? 0 : left.reduce((sum, { request }) => sum + request.points.length, 0);

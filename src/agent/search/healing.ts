@@ -47,7 +47,7 @@ export function nextHealing(state: State, nowMs: number): Extra | undefined {
   if (!group || !closed || !request) return readout.hasFailed ? undefined : bridge(state, nowMs);
   const isRisky = closed.kind === "lost";
   const charge = (isRisky ? chargeOfProbe(state, nowMs) : undefined) ?? "share";
-  return { what: "probe", group, point, request, isRisky, isPatient: isPatient(closed.hasty, charge), charge };
+  return { what: "probe", group, point, request, isRisky, isPatient: isPatient(state, closed.hasty, charge, nowMs), charge };
 }
 
 function longestClosed(state: State, isPause: boolean, nowMs: number): readonly [Point, Trouble] | undefined {

@@ -43,6 +43,7 @@ function noteTime(state: State, ask: Ask, outcome: Outcome, tookMs: number, nowM
   const { device, user, readout } = state;
   const { part } = ask.request;
   const charge = ask.what === "planned" ? chargeOf(state) : ask.charge;
+  if (ask.what !== "planned" && ask.isPatient) user.isInFull = true;
   if (outcome.type === "answered") answered(device, user, tookMs, nowMs);
   else if (outcome.type === "refused" ? outcome.scope === "silent" : !readout.isAborted) probed(device, user, tookMs, charge, part, nowMs);
   else if (outcome.type === "ended") gaveUp(device, user, tookMs, part, nowMs);

@@ -97,7 +97,7 @@ export function nextSilent(state: State, nowMs: number): Extra | undefined {
   const request = requestFor(state, pointOf(state, part));
   if (!request) return undefined;
   readout.partProbes++;
-  return { what: "part", part, request, isRisky: true, isPatient: isPatient(hasty, charge, heard.has(part)), charge };
+  return { what: "part", part, request, isRisky: true, isPatient: isPatient(state, hasty, charge, nowMs, heard.has(part)), charge };
 }
 
 /** For a person who reads once, when all else is read: a unit may be slower than the others, and is not silent because of that. */
