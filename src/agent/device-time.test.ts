@@ -210,7 +210,7 @@ describe("the time of a device", () => {
     expect(share.timeoutMs(3000)).toBe(500);
   });
 
-  it("brings the tries of all forward after a silence of all, whoever was in whose shadow", () => {
+  it("brings all tries forward after a silence of all, even those in a shadow", () => {
     const { join } = device();
     const tried = { one: 0, other: 0 };
     const [one, other] = [join(1000, () => tried.one++), join(1000, () => tried.other++)];

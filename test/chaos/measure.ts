@@ -19,8 +19,8 @@ interface Span {
 }
 
 /** The time in which no trouble is about the source, nor was just before. */
-function untouched(play: Play, source: number): readonly Span[] {
-  let spans: Span[] = [{ fromMs: WELL_MS, untilMs: play.lengthMs }];
+function untouched(play: Play, source: number, lastedMs: number): readonly Span[] {
+  let spans: Span[] = [{ fromMs: WELL_MS, untilMs: lastedMs }];
   for (const trouble of play.troubles) {
     if (!touches(play, trouble, source)) continue;
     const isOfCollector = trouble.kind === "kill" || trouble.kind === "clock jumps";
@@ -43,7 +43,7 @@ export function measure(play: Play, seen: Seen, into: Measures): void {
     const hasTrouble = play.troubles.some((one) => isOnDevice(one) && !["kill", "clock jumps"].includes(one.kind));
     let wanted = 0;
     let lost = 0;
-    for (const { fromMs, untilMs } of untouched(play, n)) {
+    for (const { fromMs, untilMs } of untouched(play, n, seen.lastedMs)) {
       const due = Math.floor((untilMs - fromMs) / intervalMs);
       const whole = seen.readouts[n]?.filter(({ atMs, isWhole }) => isWhole && fromMs <= atMs && atMs < untilMs).length ?? 0;
       wanted += due;

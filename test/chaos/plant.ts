@@ -55,7 +55,7 @@ const VERY_SLOW_MS = 2700;
 const DEAF_MS = 800;
 /** A hurried device loses what comes within this of an answer. */
 const HURRIED_MS = 50;
-const SHORT_SPAN = 2;
+const SHORT_SPAN = 1;
 
 /** The devices of a play, in a time that fake timers make. */
 export class Plant {

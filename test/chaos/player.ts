@@ -24,18 +24,21 @@ export interface Seen {
   readonly values: number;
   /** Values of another place or device, from before a reboot, older than their readout; variables with neither a value nor a fault. */
   readonly wrong: readonly string[];
-  /** Ms of the play at which it began and ended. */
-  readonly beganMs: number;
+  /** Time that it was played. */
+  readonly lastedMs: number;
 }
 
 const EPOCH_MS = 1_000_000_000_000;
 const PORT = 5000;
 const ANSWER_TIMEOUT_MS = 3000;
 /** Turns of the event loop in which what follows from a timer is done. */
-const TURNS = 3;
+const TURNS = 2;
 /** A step that spreads numbers evenly. */
 const GOLDEN = 0.618_034;
 const MAX_WRONG = 5;
+/** All is well for so long at least in the end, and until each source is read as a whole. */
+const LEAST_END_MS = 20_000;
+const LOOK_EVERY_MS = 5000;
 
 /** Everything that outlives a kill: files. */
 class Files {
@@ -90,9 +93,18 @@ export class Player {
       await this.#pass(EPOCH_MS + atMs - Date.now());
       await this.#turn(trouble, begins);
     }
-    await this.#pass(EPOCH_MS + this.#play.lengthMs - Date.now());
+    const { lengthMs } = this.#play;
+    const endedMs = Date.now() - EPOCH_MS;
+    await this.#pass(LEAST_END_MS);
+    while (!this.#isWell(endedMs) && Date.now() < EPOCH_MS + lengthMs) await this.#pass(LOOK_EVERY_MS);
+    const lastedMs = Date.now() - EPOCH_MS;
     await this.#stop();
-    return { readouts: this.#readouts, values: this.#values, wrong: this.#wrong, beganMs: EPOCH_MS };
+    return { readouts: this.#readouts, values: this.#values, wrong: this.#wrong, lastedMs };
+  }
+
+  /** True: each source was read as a whole since. */
+  #isWell(sinceMs: number): boolean {
+    return this.#readouts.every((readouts) => readouts.some(({ isWhole, timeMs }) => isWhole && timeMs >= sinceMs));
   }
 
   async #turn(trouble: TroublePlan, begins: boolean): Promise<void> {
