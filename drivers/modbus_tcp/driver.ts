@@ -37,6 +37,15 @@ export default defineDriver<ModbusTcpDetails, ModbusSettings, ModbusAddress, Mod
   answerBytes: ({ functionCode, count }) => (functionCode <= 2 ? Math.ceil(count / 8) : count * 2),
   plan,
   planSteps,
+  // Devices that are no gateway answer as 255 (Messaging Guide, 4.4.1.2), older ones as 0.
+  otherParts: (address) =>
+    [255, 0]
+      .filter((unit) => unit !== address.unit)
+      .map((unit) => ({
+        part: `unit ${unit}`,
+        advice: `write ${unit}/ before the address, or unit: ${unit} in the source's settings`,
+        address: { ...address, unit },
+      })),
   habitSettings(habit, value) {
     switch (habit) {
       case "deaf_at_first":

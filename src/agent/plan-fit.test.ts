@@ -39,3 +39,17 @@ it("takes one slow readout for what it is", () => {
   for (let i = 0; i < 9; i++) fit.watch(outcome({ spanMs: i % 3 === 0 ? 5000 : 10 }), 76);
   expect(fit.warning).toBeUndefined();
 });
+
+it("says by how much values are younger than their time, once several readouts in a row take longer than the interval", () => {
+  const fit = new PlanFit(1000, "press-1", silentLog);
+  const watch = (spanMs: number) => fit.watch(outcome({ spanMs, passedMs: Math.max(0, spanMs - 100) }), 76);
+  for (const spanMs of [1500, 8200]) watch(spanMs);
+  expect(fit.youngerWarning).toBeUndefined();
+  watch(3000);
+  expect(fit.youngerWarning).toMatch(/^values are up to 8\.2 s younger than their ts: .* the interval is 1 s; .*`collector plan press-1`/);
+  expect(fit.warning).toBeUndefined();
+  for (const spanMs of [100, 2000, 100, 100]) watch(spanMs);
+  expect(fit.youngerWarning).toContain("8.2 s");
+  watch(100);
+  expect(fit.youngerWarning).toBeUndefined();
+});

@@ -17,6 +17,11 @@ export class PlanFit {
   #over = 0;
   #under = 0;
   #warning: string | undefined;
+  /** The same of readouts that take longer than the interval, whoever has the device meanwhile, and the longest of them. */
+  #long = 0;
+  #short = 0;
+  #longestMs = 0;
+  #isLong = false;
 
   /** `source`: its name. */
   constructor(intervalMs: number, source: string, log: Log) {
@@ -30,8 +35,16 @@ export class PlanFit {
     return this.#warning;
   }
 
+  /** By how much values are younger than the time of their readout, where that is more than an interval; undefined: it is not. */
+  get youngerWarning(): string | undefined {
+    if (!this.#isLong) return undefined;
+    const span = formatDuration(Math.round(this.#longestMs));
+    return `values are up to ${span} younger than their ts: a readout takes that long, with the turns of other data sources on the device, and the interval is ${formatDuration(this.#intervalMs)}; span_ms says it of each readout, \`collector plan ${this.#source}\` shows the requests`;
+  }
+
   /** After a readout that was answered; `planned`: requests of its plan. */
   watch({ unreached, spanMs, requests, passedMs = 0 }: Outcome, planned: number): void {
+    this.#watchSpan(spanMs);
     const ownMs = Math.max(0, spanMs - passedMs);
     const isOver = requests > 0 && (unreached > 0 || ownMs > this.#intervalMs);
     this.#over = isOver ? this.#over + 1 : 0;
@@ -41,6 +54,17 @@ export class PlanFit {
       this.#warning = undefined;
       this.#log.info({}, "the plan fits the interval again");
     }
+  }
+
+  #watchSpan(spanMs: number): void {
+    const isLong = spanMs > this.#intervalMs;
+    this.#long = isLong ? this.#long + 1 : 0;
+    this.#short = isLong ? 0 : this.#short + 1;
+    if (this.#short >= IN_A_ROW) this.#isLong = false;
+    if (this.#long >= IN_A_ROW) this.#isLong = true;
+    // The longest of those in a row: a span that changes a little is no other warning.
+    if (this.#long === 0) this.#longestMs = this.#isLong ? this.#longestMs : 0;
+    else this.#longestMs = Math.max(spanMs, this.#longestMs);
   }
 
   #warn(unreached: number, eachMs: number, planned: number): void {

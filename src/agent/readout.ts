@@ -19,10 +19,8 @@ import { Preparation } from "./preparation.ts";
 import { type Read, readOnce } from "./read.ts";
 import { LEAST_TIMEOUT_MS } from "./search/pace.ts";
 import { type Evidence, namedSilence } from "./silence.ts";
-import type { SourceSpec } from "./source-spec.ts";
+import { SHORTEST_READOUT_MS, type SourceSpec } from "./source-spec.ts";
 
-/** A readout may take as long as its interval, or a connect and one answer, and at least this. */
-const SHORTEST_READOUT_DEADLINE_MS = 10_000;
 /**
  * A readout that is answered keeps its turn for so long where others are due, and for so many times what its last connect took: to change the
  * turn may cost each of them a connection.
@@ -114,7 +112,7 @@ export class Readouts {
     this.#access = new DeviceAccess(spec, { ...deps, habit }, () => this.renew());
     habits.use(deps.habits.of(this.#access.device));
     const { connectMs, answerMs } = spec.timeouts;
-    this.#deadlineMs = Math.max(spec.intervalMs, SHORTEST_READOUT_DEADLINE_MS, connectMs + answerMs);
+    this.#deadlineMs = Math.max(spec.intervalMs, SHORTEST_READOUT_MS, connectMs + answerMs);
   }
 
   /** What passed last over the connections that it shares with others of their key; undefined: that is turned off. */

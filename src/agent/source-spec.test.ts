@@ -143,4 +143,14 @@ describe("specOf", () => {
       keepsConnection: false,
     });
   });
+
+  it.each([
+    ["15s", 1, ["connect_timeout (5 s) and answer_timeout (15 s) do not fit a readout at this interval, which takes 10 s at most"]],
+    ["15s", 30, []],
+    ["5s", 1, []],
+  ])("warns of an answer_timeout of %s at %i s where no readout has the time", async (answer_timeout, readout_interval, words) => {
+    const { warnings } = await specOf(input({ readout_interval }, { local: { answer_timeout } }));
+    expect(warnings).toEqual(words.map((start) => expect.stringContaining(start)));
+    for (const one of warnings) expect(one).toContain("an interval of 20 s would fit, or both together no more than 10 s");
+  });
 });

@@ -122,6 +122,7 @@ export async function specOf(
   const warnings = [
     ...(driver.warningsOf?.(details.data, driverSettings.data) ?? []),
     ...interval.warnings,
+    ...timeoutWarnings(settings.data, interval.ms),
     ...(beyond.length > 0 ? [beyondLimit(record.readout_limit, beyond)] : []),
   ];
   let renumbered = 0;
@@ -208,6 +209,23 @@ function check<T>(schema: z.ZodType<T>, value: unknown, where: string): { readon
     "configuration_invalid",
     result.error.issues.map((issue) => `${[where, ...issue.path].join(".")}: ${issue.message}`).join("; "),
   );
+}
+
+/** A readout takes this long at least, whatever its interval, ms; its requests share it. */
+export const SHORTEST_READOUT_MS = 10_000;
+
+/** Time-outs that are longer than any readout of the interval would be: one silence then takes several intervals, of siblings too. Pure. */
+function timeoutWarnings(
+  { connect_timeout: connectMs, answer_timeout: answerMs }: { readonly connect_timeout: number; readonly answer_timeout: number },
+  intervalMs: number,
+): readonly string[] {
+  const neededMs = connectMs + answerMs;
+  const fitsMs = Math.max(intervalMs, SHORTEST_READOUT_MS);
+  if (neededMs <= fitsMs) return [];
+  const [connect, answer, needed, fits] = [connectMs, answerMs, neededMs, fitsMs].map(formatDuration);
+  return [
+    `connect_timeout (${connect}) and answer_timeout (${answer}) do not fit a readout at this interval, which takes ${fits} at most: one request without an answer then takes up to ${needed}, of other data sources on the device too; an interval of ${needed} would fit, or both together no more than ${fits}`,
+  ];
 }
 
 /** A bare number of 1000 or more is usually meant in the other unit: said once, in words. */

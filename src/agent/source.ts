@@ -299,7 +299,9 @@ class SourceTask {
       ...warnings,
       ...this.#readouts.warnings,
       ...(preparing ? [`${preparing.done} of ${preparing.total} addresses are looked up; the others follow in the next readouts`] : []),
-      ...[this.#fit.warning, this.#noTimes, this.#deviceClock.warning, this.#odd?.warning].filter((one) => one !== undefined),
+      ...[this.#fit.warning, this.#fit.youngerWarning, this.#noTimes, this.#deviceClock.warning, this.#odd?.warning].filter(
+        (one) => one !== undefined,
+      ),
       ...(hasWaited ? [waited] : []),
       ...this.#habits.list(this.#learned.points).map(habitWords),
       ...culprits(this.#learned, this.#layout),

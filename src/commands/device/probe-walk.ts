@@ -13,6 +13,9 @@ import { lookUpName } from "./device.ts";
 import { keptOf, PassDeadline, readPass } from "./pass.ts";
 import { textValue } from "./values.ts";
 
+/** Another part is asked for so long, ms: it answers at once, or is not there. */
+const OTHER_PART_MS = 1000;
+
 /** The way to a value, in the order in which it is walked. */
 export const PROBE_STEPS = ["name", "policy", "route", "neighbour", "connection", "handshake", "log-in", "first value"] as const;
 export type ProbeStep = (typeof PROBE_STEPS)[number];
@@ -226,9 +229,33 @@ class Walk {
     const fault = readings.find((one): one is Reading & { quality: "bad" } => one?.quality === "bad");
     const reason = failure ?? (fault ? undefined : new ReasonError("TIMEOUT", "nothing was answered within the time"));
     const detail = reason?.message ?? `${asked[0]?.text}: ${fault?.fault}${fault?.detail === undefined ? "" : `: ${fault.detail}`}`;
+    const isSilent = reason ? reason.reason.type === "TIMEOUT" : fault?.fault === "no_answer";
+    const others = isSilent ? await this.#othersOf(asked[0], addresses) : "";
     const ms = performance.now() - beganMs;
-    this.#add({ step: "first value", result: "failed", ms, detail: asked.length > 1 ? `none of ${asked.length}: ${detail}` : detail });
+    const none = asked.length > 1 ? `none of ${asked.length}: ` : "";
+    this.#add({ step: "first value", result: "failed", ms, detail: `${none}${detail}${others}` });
     return { fault: reason ? undefined : fault, ...(reason && { failure: reason }), left: read.session };
+  }
+
+  /** Whether another part answers in the place of the one that is silent, in words that follow the detail; empty: there is none to ask. */
+  async #othersOf(point: ProbePoint | undefined, addresses: readonly Address[]): Promise<string> {
+    const { driver, details, settings, secrets } = this.#target;
+    const others = (point && driver.otherParts?.(point.address)) ?? [];
+    const context = this.#context(addresses);
+    const { timeouts } = context;
+    const ctx = { ...context, timeouts: { ...timeouts, answerMs: Math.min(timeouts.answerMs, OTHER_PART_MS) } };
+    for (const { part, advice, address } of others) {
+      const kept = keptOf([{ index: 0, address, type: point?.type ?? { scalar: "auto" } }], { driver, settings, log: this.#log });
+      const { pass, session } = await readPass(driver, { details, settings, secrets }, ctx, undefined, kept, this.#deadline);
+      await session?.close();
+      // A refusal is an answer too: the part is there.
+      const [reading] = pass.readings;
+      const isThere = reading !== undefined && !(reading.quality === "bad" && reading.fault === "no_answer");
+      if (isThere) return `; ${part} answers here: ${advice}`;
+    }
+    return others.length === 0
+      ? ""
+      : `; ${others.map(({ part }) => part).join(" and ")} ${others.length > 1 ? "have" : "has"} no answer either`;
   }
 
   #context(addresses?: readonly Address[]): DriverContext {

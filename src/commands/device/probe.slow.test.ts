@@ -95,6 +95,22 @@ describe("a device that is typed", () => {
     expect(JSON.parse(mute.out).reason.type).toBe("TIMEOUT");
   });
 
+  it.each([
+    [255, "unit 255 answers here: write 255/ before the address"],
+    [0, "unit 0 answers here: write 0/ before the address"],
+    [4, "unit 255 and unit 0 have no answer either"],
+  ])("asks two other units once where that of a Modbus device is silent, and says what they do (unit %i answers)", async (unit, words) => {
+    const holding = new Map([[1, 22]]);
+    const misbehave = (request: { readonly unit: number }) => (request.unit === unit ? undefined : ({ silent: true } as const));
+    const other = await startModbusPlant({ units: new Map([[unit, { holding }]]), misbehave });
+    const at = ["host=127.0.0.1", `port=${other.port}`, "answer_timeout=300ms"];
+    const walked = await here().run("modbus_tcp", ...at, "7/holding:1", "--json");
+    await other.close();
+    expect([walked.code, stepsOf(walked).at(-1)]).toEqual([EXIT.sourceFailed, "first value failed"]);
+    const steps = (JSON.parse(walked.out) as { steps: readonly { detail: string }[] }).steps;
+    expect(steps.at(-1)?.detail).toContain(words);
+  });
+
   it("tells the log-in from the handshake, and shows no password", async () => {
     const simulator = await startOpcuaSimulator({ bulk: 1, anonymous: false });
     const { run, folder } = here();
