@@ -72,7 +72,7 @@ export interface DriverContext extends Pick<Context, "signal" | "log" | "pki" | 
   readonly resolve?: (host: string, signal: AbortSignal) => Promise<readonly Address[]>;
   /** This of the addresses that `resolve` gave for the host took the connection: it is preferred the next time. */
   readonly connected?: (host: string, address: string) => void;
-  /** What outlives a session of this device. Absent: nothing does. */
+  /** Memory that outlives a session of this device. Absent: there is none. */
   readonly device?: DeviceMemory;
   /** What is kept of the source over restarts of the collector; given to `prepare`. Absent: nothing is. */
   readonly kept?: Kept;

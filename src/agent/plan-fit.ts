@@ -17,7 +17,7 @@ export class PlanFit {
   #over = 0;
   #under = 0;
   #warning: string | undefined;
-  /** The same of readouts that take longer than the interval, whoever has the device meanwhile, and the longest of them. */
+  /** Readouts in a row that take longer than the interval, and that do not, whoever has the device meanwhile; the longest of them. */
   #long = 0;
   #short = 0;
   #longestMs = 0;

@@ -95,7 +95,7 @@ class Walk {
   readonly #tell: (step: StepResult) => void;
   readonly #steps: StepResult[] = [];
   readonly #frames = { out: 0, in: 0 };
-  /** What came first. */
+  /** The first of it. */
   #heard = "";
 
   constructor(target: ProbeTarget, log: Log, deadline: PassDeadline, tell: (step: StepResult) => void) {
@@ -237,7 +237,7 @@ class Walk {
     return { fault: reason ? undefined : fault, ...(reason && { failure: reason }), left: read.session };
   }
 
-  /** Whether another part answers in the place of the one that is silent, in words that follow the detail; empty: there is none to ask. */
+  /** Words on another part that answers in the place of a silent one, to follow the detail; empty: there is none to ask. */
   async #othersOf(point: ProbePoint | undefined, addresses: readonly Address[]): Promise<string> {
     const { driver, details, settings, secrets } = this.#target;
     const others = (point && driver.otherParts?.(point.address)) ?? [];
