@@ -2,34 +2,30 @@ import type { Point, Request } from "../../../drivers/driver.ts";
 import { type Charge, expectedCostMs, LONGEST_PAUSE_MS, mayProbe, searchCharge } from "../device-time.ts";
 import { type Group, isTouched } from "../learned-groups.ts";
 import { spreadPlace } from "./narrowing.ts";
-import type { Failure, Known, State } from "./state.ts";
+import type { Known, State } from "./state.ts";
 
-/** One part in so many of the time is what one thing without an answer takes at most. */
-const COST_SHARE = 10;
-/** Tries without an answer after which there is the longest pause: half an hour or so at the shares of then. */
-const MANY_TRIES = 30;
-/** Tries of what has no answer, after which one is waited for as long as any request. */
-const TRIES_BEFORE_PATIENCE = 4;
-/** Requests beside the plan that a readout may have even where its time for searching is up. */
+/** Points without an answer that tell of all the others, spread over them: fewer may be wrong by themselves. */
+export const SAMPLES = 3;
+/** Searches and groups that take turns in a readout: more of them would each get a step in some readouts only. */
+export const AT_ONCE = 4;
+/** Tries in a row, of which the last is waited for as long as any request, or taken for what it says: each costs others a readout or two. */
+export const TRIES = 5;
+/** Requests beside the plan that a readout may have even where its time for searching is up: one to search, and one to probe. */
 const EXTRAS_AT_ANY_TIME = 2;
 
-/** Until something without an answer is asked again, ms: a tenth of the time is its, and it is not asked in each readout. Pure. */
-export const pauseMs = (costMs: number, attempts: number, intervalMs: number): number =>
-  attempts >= MANY_TRIES ? LONGEST_PAUSE_MS : Math.min(LONGEST_PAUSE_MS, Math.max(COST_SHARE * costMs, intervalMs / 2));
-
-/** The same for a point: as long as the device asks for, unless that is longer than any pause. Pure. */
-export const pointPauseMs = (
-  { kind, costMs, restMs }: Omit<Failure, "points" | "reading">,
-  attempts: number,
-  intervalMs: number,
-): number => (kind === "refused" ? 0 : Math.max(pauseMs(costMs, attempts, intervalMs), Math.min(restMs, LONGEST_PAUSE_MS)));
+/**
+ * Until something without an answer is asked again, ms: a tenth of the time is its, and it is not asked in each readout; as long as the device asks
+ * for (`restMs`), unless that is longer than any pause. Pure.
+ */
+export const pauseMs = (costMs: number, restMs: number, intervalMs: number): number =>
+  Math.min(LONGEST_PAUSE_MS, Math.max(10 * costMs, intervalMs / 2, restMs));
 
 /**
  * True: the next try is waited for as long as any request, after so many that were not; never in time that costs nobody, which it would
- * exceed. A part whose pace is known has more tries before that: it costs the others readouts, and comes about once a minute. Pure.
+ * exceed. A part whose pace is known has twice as many tries before that: it costs the others readouts, and comes about once a minute. Pure.
  */
 export const isPatient = (hasty: number, charge: Charge, isHeard = false): boolean =>
-  hasty >= (isHeard ? 2.5 : 1) * TRIES_BEFORE_PATIENCE && charge === "share";
+  hasty >= (isHeard ? 2 * TRIES : TRIES - 1) && charge === "share";
 
 export const hasReading = ({ readout }: State, { index }: Point): boolean => readout.readings[index] !== undefined;
 export const isRead = (state: State, { points }: Request): boolean => points.every((point) => hasReading(state, point));

@@ -2,18 +2,13 @@ import type { Point } from "../../../drivers/driver.ts";
 import type { Charge } from "../device-time.ts";
 import type { BadReading, Group } from "../learned-groups.ts";
 import { cutAllGaps } from "./bridges.ts";
-import { chargeOfSearch, follow, holdsLost, isGood, pointPauseMs, requestFor } from "./facts.ts";
+import { AT_ONCE, chargeOfSearch, follow, holdsLost, isGood, pauseMs, requestFor, SAMPLES } from "./facts.ts";
 import { heal } from "./healing.ts";
 import { newNarrowing, nextOf, partAnswered, partFailed, spread, windowOf } from "./narrowing.ts";
 import { tookNoTime } from "./pace.ts";
 import type { Extra, Failure, FailureKind, Search, State, Trouble } from "./state.ts";
 
 // The searches for what is to blame in runs of points that failed as one: they take turns and outlive the readout.
-
-/** Points that must fail by themselves before a run is held to fail in every part: fewer culprits than that are told apart. */
-const SAMPLES = { refused: 5, lost: 3 } as const;
-/** Searches that take turns, and groups that are looked at before everything is held to fail. */
-const AT_ONCE = 4;
 
 /** True: its connection ended, and it was not looked at since: it may be to blame, or nothing of it. Pure. */
 export const isSuspect = ({ kind, askedIn }: Search): boolean => kind === "lost" && askedIn === 0;
@@ -47,8 +42,7 @@ export function startRun(
   nowMs: number,
   isSuspected = false,
 ): void {
-  const { plan, readout } = state;
-  const { known } = plan;
+  const { known } = state.plan;
   const { kind, reading } = failed;
   const points = failed.points.filter((point) => !known.closed.has(point));
   if (points.length === 0) return;
@@ -68,7 +62,6 @@ export function startRun(
   };
   known.searches.push(search);
   if (narrowing.found) found(state, search, 0, nowMs);
-  else if (readout.expectsWhole) search.samples = [...spread(points, SAMPLES[kind])];
 }
 
 /** Something is well again: runs may be as a whole, before the search in them continues. */
@@ -194,18 +187,12 @@ export function checkFailed(state: State, search: Search): void {
   for (const group of plan.groups) open(state, group);
 }
 
-export function sampleAnswered(state: State, search: Search): void {
-  state.readout.expectsWhole = false;
-  endRun(state, search);
-}
-
 export function sampleFailed(state: State, search: Search, point: Point, { reading, costMs }: Failure, nowMs: number): void {
   search.reading = reading;
   close(state, search, point, costMs, nowMs);
   if (search.samples && search.samples.length > 0) return;
   const { group, points, kind } = search;
   closeRun(state, group, troubleOf(state, kind, points, reading, costMs, 0, nowMs));
-  state.readout.expectsWhole = true;
   endRun(state, search);
   if (kind === "refused" && state.readout.good === 0) beginSurvey(state, reading, nowMs);
 }
@@ -254,7 +241,7 @@ function found(state: State, search: Search, costMs: number, nowMs: number): voi
   const { found: end, hasAnswer } = search.narrowing;
   if (!end || "cutBefore" in end) return;
   close(state, search, end.culprit, costMs, nowMs);
-  const others = spread(search.points, SAMPLES[search.kind]).filter((point) => point !== end.culprit);
+  const others = spread(search.points, SAMPLES).filter((point) => point !== end.culprit);
   if (hasAnswer || others.length === 0) endRun(state, search);
   else search.samples = [...others];
 }
@@ -269,7 +256,7 @@ function troubleOf(
   before: number,
   nowMs: number,
 ): Trouble {
-  const dueMs = nowMs + pointPauseMs({ kind, costMs, restMs: 0 }, before, readout.bounds.intervalMs);
+  const dueMs = kind === "lost" ? nowMs + pauseMs(costMs, 0, readout.bounds.intervalMs) : nowMs;
   return { kind, points, reading, attempts: before + 1, hasty: before + 1, askedIn: plan.known.readouts, dueMs };
 }
 
@@ -296,7 +283,7 @@ function cutBehind({ plan }: State, { fresh }: Group, point: Point | undefined):
   if (next) plan.known.cuts.add(next);
 }
 
-function endRun(state: State, search: Search): void {
+export function endRun(state: State, search: Search): void {
   const { known } = state.plan;
   known.searches = known.searches.filter((other) => other !== search);
   open(state, search.group);

@@ -82,8 +82,6 @@ export const newKnown = () => ({
   /** The answers after which the device has closed each connection; null: it does not. */
   answersPerConnection: null as number | null,
   readouts: 0,
-  /** Probes of closed points without success, in a row. */
-  vainProbes: 0,
   /** Place in the plan at which the next readout begins: where the last one ran out of time. */
   resumeAt: 0,
   /** Points that were asked to see whether anything answers. */
@@ -187,11 +185,8 @@ export const newReadout = (bounds: Bounds, readings: (Reading | undefined)[]) =>
   followUps: [] as Planned[],
   survey: [] as Group[],
   hasSurveyed: false,
-  /** The last run failed in every part: the next one is sampled first. */
-  expectsWhole: false,
   /** Groups whose fresh request is tried, with the point that has answered. */
   tries: [] as { readonly group: Group; readonly reopened: Point | null }[],
-  freshFailures: 0,
   hasProbed: false,
   isHealing: false,
 });
