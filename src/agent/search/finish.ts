@@ -40,7 +40,14 @@ export function finish(state: State, hasRefused: boolean, nowMs: number): Finish
   const left = [...cut, ...main.slice(at)].filter(({ request }) => !isRead(state, request));
   // Points that a device, which refuses everything, was not asked for did not lack time.
   const unreached = isUnanswered || hasRefused || known.shut ? 0 : left.reduce((sum, { request }) => sum + request.points.length, 0);
-  known.resumeAt = unreached > 0 && left[0] ? Math.max(0, plan.planAgain().indexOf(left[0])) : 0;
+  const [first] = left;
+  known.resumeAt =
+    unreached > 0 && first
+      ? Math.max(
+          0,
+          plan.planAgain().findIndex(({ request }) => request.points[0] === first.request.points[0]),
+        )
+      : 0;
   if (pending?.what === "step") pending.search.step.unshift(pending.request.points);
   if (pending?.what === "sample") pending.search.samples?.unshift(pending.point);
   finishParts(state, isUnanswered, nowMs);

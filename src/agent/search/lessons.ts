@@ -126,7 +126,7 @@ function settlePlanned(state: State, planned: Planned, verdict: Verdict, { type 
     readout.resting = null;
     noteHeard(state, request.part);
   } else if (typeof verdict === "object") {
-    if (verdict.restMs > 0) readout.resting = (readout.resting ?? new Set()).add(request);
+    if (verdict.restMs > 0) readout.resting = (readout.resting ?? new Set()).add(request.points[0]);
     // That the readout's time is up says nothing of this request: the next readout begins with it, so that it has its whole time.
     if (readout.isAborted) readout.cut.push(planned);
     else if (type === "ended") keepForLater(state, planned, verdict, nowMs);
@@ -136,8 +136,9 @@ function settlePlanned(state: State, planned: Planned, verdict: Verdict, { type 
     readout.busy.push(planned, ...readout.busyNow);
     readout.busyNow = [];
   }
-  // If the other program has everything at its place, the plan stays the same, and continues after this request.
-  else if (verdict === "program" && readout.isUnprepared) readout.again.push(planned);
+  // If the other program has everything at its place, the plan stays the same, and continues with this request; and so it does where a first
+  // look over another connection is answered after everything was refused.
+  else if (verdict === "everything" || readout.isUnprepared) readout.again.push(planned);
 }
 
 /** A planned request, or a part of it, was refused or had no answer over a connection that stands. */
@@ -155,7 +156,7 @@ function keepForLater(state: State, planned: Planned, failure: Failure, nowMs: n
   const { readout, user } = state;
   const { lost, answersHere, isStale } = readout;
   readout.isSequential = true;
-  const isFirstTime = !readout.againOnce?.has(planned.request);
+  const isFirstTime = !readout.againOnce?.has(planned.request.points[0]);
   const isShadowed = isFirstTime && user.isShadowed;
   if (!isShadowed && !(isFirstTime && lost?.isSessionLost && (answersHere > 0 || isStale))) {
     const isQuick = lost?.isTimeout !== true;
@@ -164,7 +165,7 @@ function keepForLater(state: State, planned: Planned, failure: Failure, nowMs: n
       startRun(state, planned.group, failure, isQuick, nowMs, true);
     return;
   }
-  readout.againOnce = (readout.againOnce ?? new Set()).add(planned.request);
+  readout.againOnce = (readout.againOnce ?? new Set()).add(planned.request.points[0]);
   if (isShadowed) putLast(state, planned);
   else readout.again.push(planned);
 }

@@ -132,7 +132,7 @@ export function partIsBack(state: State, part: string, nowMs: number): void {
   const ofPart = plan.groups.flatMap(({ fresh, requests }) => (fresh.part === part ? requests : []));
   queue(
     state,
-    ofPart.filter((planned) => planned !== before?.planned),
+    ofPart.filter(({ request }) => request.points[0] !== before?.planned?.request.points[0]),
   );
 }
 

@@ -121,9 +121,9 @@ export const newReadout = (bounds: Bounds, readings: (Reading | undefined)[]) =>
   /** Facts from outside that are renewed with each outcome: the readout's signal has aborted; others of the device are due. */
   isAborted: false,
   isTurnOver: false,
-  /** Requests sent; of these under way, answered (be it with a refusal), and answered with a value at least. */
+  /** Requests under way; how many were sent, answered (be it with a refusal), and answered with a value at least. */
+  underWay: [] as Ask[],
   sent: 0,
-  inFlight: 0,
   answered: 0,
   good: 0,
   /** Answers over this connection, which is from an earlier readout and was not answered over since, or is lost. */
@@ -138,8 +138,8 @@ export const newReadout = (bounds: Bounds, readings: (Reading | undefined)[]) =>
   isDefinite: true,
   /** The longest time for which something was asked not to be read again, ms. */
   restMs: 0,
-  /** Planned requests that the device refused with a pause, since one was answered. */
-  resting: null as Set<Request> | null,
+  /** First points of planned requests that the device refused with a pause, since one was answered. */
+  resting: null as Set<Point | undefined> | null,
   /** The device has another program: addresses have to be looked up again, once in a readout. */
   isUnprepared: false,
   hasPreparedAgain: false,
@@ -152,9 +152,9 @@ export const newReadout = (bounds: Bounds, readings: (Reading | undefined)[]) =>
   groups: null as readonly Group[] | null,
   main: [] as readonly Planned[],
   at: 0,
-  /** Lost with a connection that had answered before, or not begun: first on the next one; and those that were so once. */
+  /** Lost with a connection that had answered before, or not begun: first on the next one; and the first points of those that were so once. */
   again: [] as Planned[],
-  againOnce: null as Set<Request> | null,
+  againOnce: null as Set<Point | undefined> | null,
   isSequential: false,
   /** Planned requests whose answers the deadline cut off. */
   cut: [] as Planned[],

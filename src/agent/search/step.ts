@@ -1,4 +1,5 @@
 import type { Request } from "../../../drivers/driver.ts";
+import { takeOut } from "../../model/take-out.ts";
 import { mayBeBusy, mayProbe, probeTimeoutMs } from "../device-time.ts";
 import type { Planned } from "../learned-groups.ts";
 import { AT_ONCE, chargeOf, chargeOfSearch, holdsLost, isGood, isRead, isTimeUp, pointOf, requestFor } from "./facts.ts";
@@ -22,7 +23,7 @@ const MAX_BARREN = { known: 5, unknown: 2, alive: 12 } as const;
  * `state` is changed in place. `tookMs`: of the ask; `nowMs`: monotonic. Undefined: other requests are under way, and the last of them knows.
  */
 export function step(state: State, ask: Ask, outcome: Outcome, tookMs: number, nowMs: number): Next | undefined {
-  state.readout.inFlight--;
+  takeOut(state.readout.underWay, ask);
   settle(state, ask, outcome, tookMs, nowMs);
   // Everything that was learned is forgotten: the plan begins again as it is now.
   if (state.plan.limits === undefined) setMain(state, state.plan.planAgain());
@@ -76,7 +77,7 @@ function mustLookFirst({ plan, readout }: State): boolean {
 /** The next step as the state is. `step` gives it after each outcome; this gives the first one. */
 export function next(state: State, nowMs: number): Next | undefined {
   const { readout, plan } = state;
-  if (readout.inFlight > 0) return hasEnded(state) ? undefined : nextPlanned(state, nowMs);
+  if (readout.underWay.length > 0) return hasEnded(state) ? undefined : nextPlanned(state, nowMs);
   if (readout.isToLookFirst) {
     readout.isToLookFirst = false;
     const request = firstLook(state);
@@ -136,7 +137,7 @@ const isBounded = ({ isRisky, isPatient }: Extra): boolean => isRisky && !isPati
 function sent(state: State, ask: Ask, nowMs: number): Ask {
   const { device, readout } = state;
   readout.sent++;
-  readout.inFlight++;
+  readout.underWay.push(ask);
   readout.isSettled = false;
   if (ask.what === "planned" || ask.what === "first") {
     readout.waitMs = plannedTimeoutMs(state, ask.request, nowMs);
