@@ -10,6 +10,8 @@ export const SAMPLES = 3;
 export const AT_ONCE = 4;
 /** Tries in a row, of which the last is waited for as long as any request, or taken for what it says: each costs others a readout or two. */
 export const TRIES = 5;
+/** One part in so many of the time is what one thing without an answer takes at most: the rest is for what has one. */
+const COST_SHARE = 10;
 /** Requests beside the plan that a readout may have even where its time for searching is up: one to search, and one to probe. */
 const EXTRAS_AT_ANY_TIME = 2;
 
@@ -18,7 +20,7 @@ const EXTRAS_AT_ANY_TIME = 2;
  * for (`restMs`), unless that is longer than any pause. Pure.
  */
 export const pauseMs = (costMs: number, restMs: number, intervalMs: number): number =>
-  Math.min(LONGEST_PAUSE_MS, Math.max(10 * costMs, intervalMs / 2, restMs));
+  Math.min(LONGEST_PAUSE_MS, Math.max(COST_SHARE * costMs, intervalMs / 2, restMs));
 
 /**
  * True: the next try is waited for as long as any request, after so many that were not; never in time that costs nobody, which it would

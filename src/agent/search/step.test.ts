@@ -3,8 +3,8 @@ import { describe, expect, it } from "vitest";
 import type { AnyDriver, Limits, Point, Request } from "../../../drivers/driver.ts";
 import { answered, newDevice, newUser } from "../device-time.ts";
 import { type BadReading, LearnedGroups } from "../learned-groups.ts";
+import { stateOf, stateText } from "../testing/search-state.ts";
 import { finish } from "./finish.ts";
-import { stateOf, stateText } from "./print.ts";
 import { type Bounds, type Next, newReadout, type Outcome, type PassEnd, type State } from "./state.ts";
 import { begin, next, step } from "./step.ts";
 

@@ -1,6 +1,6 @@
 import type { Point, Request } from "../../../drivers/driver.ts";
 import type { LearnedGroups } from "../learned-groups.ts";
-import type { Known, Readout, Search, State } from "./state.ts";
+import type { Known, Readout, Search, State } from "../search/state.ts";
 
 /** The state as JSON text: points by their index, groups by their number in the plan, requests by their points, good readings without values. */
 export function stateText({ plan, device, user, readout }: State): string {
