@@ -20,11 +20,11 @@ const PATIENCE = 3;
 const SLOW_PART = 0.3;
 /** One part in so many of the time is probes' where each holds up a readout until its next tick, and is what searches get back of their reserve. */
 const SMALL_SHARE = 20;
-/** The same where a probe is short compared with the intervals: it delays readouts and costs none. */
+/** Share of probes that are short compared with the intervals, one part in so many: they delay readouts and cost none. */
 const LARGE_SHARE = 4;
 /** Part of an interval that such a probe takes: the least time-out and a late answer at 1 s. */
 const SHORT_PROBE = 0.6;
-/** The same of a device that is busy with answers, at least: the least time-out at 1 s. */
+/** Least value of it where the device is busy with answers: the least time-out at 1 s. */
 const SHORT_PROBE_BUSY = 0.5;
 /** Time that searches may take at once, ms: enough to find one address, whose neighbours have no value meanwhile. */
 const SEARCH_AT_ONCE_MS = 3000;
@@ -67,7 +67,7 @@ const userOfInterval = (id: number, intervalMs: number) => ({
 export type User = ReturnType<typeof userOfInterval>;
 
 /**
- * What is known of a device, and its bucket: how its time is shared between the sources that are answered and what is not. All that has no
+ * Knowledge of a device, and its bucket: how its time is shared between the sources that are answered and what is not. All that has no
  * answer, be it a source, a unit or an address, has one bucket, so that however many there are they cost the others no more than one. It
  * refills at two rates: for probes (`freeAtMs`), and for searches in addition (`usedMs`). Plain data; all times are monotonic ms.
  */
@@ -76,7 +76,7 @@ export const newDevice = () => ({
   pace: newPace(),
   /** When the bucket allows the next probe. */
   freeAtMs: NEVER,
-  /** Of SEARCH_AT_ONCE_MS, what was used when a search took of it last, and when that was. */
+  /** Time of SEARCH_AT_ONCE_MS that was used when a search took of it last, and when that was. */
   usedMs: 0,
   usedAtMs: 0,
   /** When the next ask of a search may take time that the others leave. */
@@ -135,7 +135,7 @@ export const troubleSinceMs = (device: Device, nowMs: number): number =>
 /** For so long a gateway was busy with what had no answer last, as far as is known. Pure. */
 export const holdOf = (device: Device, user: User | undefined): number => user?.holdMs ?? device.holdMs;
 
-/** What a request without an answer takes of the device's time, as far as is known. Pure. */
+/** Time of the device that a request without an answer takes, as far as is known. Pure. */
 export const expectedCostMs = ({ usualCostMs, pace }: Device, fullMs: number): number => Math.max(usualCostMs, timeoutOf(pace, fullMs));
 
 /** The shortest interval of those others that are answered, or of those of them that search for nothing; undefined: there are none. Pure. */

@@ -64,7 +64,7 @@ export function pointOf({ plan }: State, part: string | undefined): Point | unde
   const open = ofPart.filter((group) => openOf(known, group).length > 0);
   const some = open.length > 0 ? open : ofPart;
   const at = known.rotation++;
-  // Of all, half of the plan may have no answer. Of a part it is in order: that it is silent is known by the ends of its requests.
+  // Half of the plan may have no answer. In a part the order is the plan's: that it is silent is known by the ends of its requests.
   const group = some[part === undefined ? spreadPlace(at, some.length) : at % Math.max(1, some.length)];
   const points = group ? openOf(known, group) : [];
   const from = points.length > 0 ? points : (group?.fresh.points ?? []);
@@ -104,7 +104,7 @@ export function chargeOfSearch(state: State, nowMs: number): Charge | undefined 
   return searchCharge(device, user, nowMs);
 }
 
-/** The same of something that is asked again and again. */
+/** See `chargeOfSearch`: of something that is asked again and again. */
 export function chargeOfProbe(state: State, nowMs: number): Charge | undefined {
   const { device, user, readout } = state;
   if (isTimeUp(state, nowMs)) return undefined;

@@ -58,7 +58,7 @@ export function finish(state: State, hasRefused: boolean, nowMs: number): Finish
   const once = readout.bounds.isThorough ? 1 : 0;
   fill(state, once);
   if (unreached > 0) for (const { request } of left) give(readings, request.points, NOT_REACHED[once]);
-  // What a search has opened, and this readout had neither time nor requests for.
+  // A search has opened them, and this readout had neither time nor requests for them.
   if (!hasRefused && (readout.hasFailed || readout.extras > 0)) give(readings, plan.points, NOT_ASKED[once]);
   return { isUnanswered, unreached };
 }

@@ -3,8 +3,8 @@ import type { Group } from "../learned-groups.ts";
 import { chargeOfProbe, follow, holdsLost, isPatient, openOf, pauseMs, requestFor, touchedGroups } from "./facts.ts";
 import type { Extra, Failure, State, Trouble } from "./state.ts";
 
-// Does what was learned still hold? One request of a readout looks at what is closed or cut. Once something is well again, the fresh requests
-// of all else that was learned are tried, so that a device is asked as after a fresh start.
+// Does everything that was learned still hold? One request of a readout looks at what is closed or cut. Once something is well again, the
+// fresh requests of everything else that was learned are tried, so that a device is asked as after a fresh start.
 
 /** A cut is tried to be done without once in this time, ms: an hour, because a device's memory map hardly changes. */
 const BRIDGE_AGAIN_MS = 3_600_000;

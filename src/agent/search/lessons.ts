@@ -24,7 +24,7 @@ export function settle(state: State, ask: Ask, outcome: Outcome, tookMs: number,
   else if (typeof verdict === "object" || verdict === "answered") settleExtra(state, ask, verdict, nowMs);
 }
 
-/** What the outcome says of the device's time. */
+/** Learns of the device's time from the outcome. */
 function noteTime(state: State, ask: Ask, outcome: Outcome, tookMs: number, nowMs: number): void {
   const { device, user, readout } = state;
   const { part } = ask.request;
@@ -132,7 +132,7 @@ function settlePlanned(state: State, planned: Planned, verdict: Verdict, { type 
     else if (type === "ended") keepForLater(state, planned, verdict, nowMs);
     else failed(state, planned, verdict, nowMs);
   } else if (verdict === "busy") {
-    // Where the first of it is in vain, the rest is too.
+    // The rest of it is in vain too.
     readout.busy.push(planned, ...readout.busyNow);
     readout.busyNow = [];
   }
