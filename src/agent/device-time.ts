@@ -10,28 +10,26 @@ export type Charge = "share" | "reserve" | "free" | "surprise";
 /** A time before all others, monotonic ms: a number that JSON can hold. */
 export const NEVER = Number.MIN_SAFE_INTEGER;
 
-/** A source is well that was answered within this time, ms, or within three of its intervals: others may not hurt it. */
-const HEALTHY_MS = 30_000;
 /** The longest time between two tries of one thing without an answer, ms: what is back is read within a minute, where there is time to look. */
 export const LONGEST_PAUSE_MS = 60_000;
 /** Trouble, a load and a try of what may be back count for so long, ms: a unit that comes and goes costs no more than one probe of each. */
 const RECENT_MS = 10_000;
-/** Times longer that is waited after a request was given up: a serial gateway is still busy with it. */
+/** Times longer that is waited after a request was given up, because a serial gateway is still busy with it; and intervals that a source counts for. */
 const PATIENCE = 3;
 /** Part of a device's time for requests whose answers take others a readout: its siblings keep 70 %. */
 const SLOW_PART = 0.3;
 /** One part in so many of the time is probes' where each holds up a readout until its next tick, and is what searches get back of their reserve. */
 const SMALL_SHARE = 20;
-/** The same where a probe is short compared with the intervals: it delays readouts and costs none. */
+/** Share of probes that are short compared with the intervals, one part in so many: they delay readouts and cost none. */
 const LARGE_SHARE = 4;
 /** Part of an interval that such a probe takes: the least time-out and a late answer at 1 s. */
 const SHORT_PROBE = 0.6;
+/** Least value of it where the device is busy with answers: the least time-out at 1 s. */
+const SHORT_PROBE_BUSY = 0.5;
 /** Time that searches may take at once, ms: enough to find one address, whose neighbours have no value meanwhile. */
 const SEARCH_AT_ONCE_MS = 3000;
-/** Part of the shortest interval, less what answers take of it, that an ask of a search may take: it delays readouts and costs none. */
-const SPARE_ASK = 0.85;
-/** Part of the device's time that answers and such asks take together at most. */
-const MOST_BUSY = 0.75;
+/** Part of the device's time that answers and the asks of searches, which delay readouts and cost none, take together at most. */
+const MOST_BUSY = 0.85;
 
 /** One source among those that use a device; `id` is unique among them. Plain data; all times are monotonic ms. */
 const userOfInterval = (id: number, intervalMs: number) => ({
@@ -70,7 +68,7 @@ const userOfInterval = (id: number, intervalMs: number) => ({
 export type User = ReturnType<typeof userOfInterval>;
 
 /**
- * What is known of a device, and its bucket: how its time is shared between the sources that are answered and what is not. All that has no
+ * Knowledge of a device, and its bucket: how its time is shared between the sources that are answered and what is not. All that has no
  * answer, be it a source, a unit or an address, has one bucket, so that however many there are they cost the others no more than one. It
  * refills at two rates: for probes (`freeAtMs`), and for searches in addition (`usedMs`). Plain data; all times are monotonic ms.
  */
@@ -81,7 +79,7 @@ export const newDevice = () => ({
   connects: newPace(),
   /** When the bucket allows the next probe. */
   freeAtMs: NEVER,
-  /** Of SEARCH_AT_ONCE_MS, what was used when a search took of it last, and when that was. */
+  /** Time of SEARCH_AT_ONCE_MS that was used when a search took of it last, and when that was. */
   usedMs: 0,
   usedAtMs: 0,
   /** When the next ask of a search may take time that the others leave. */
@@ -140,7 +138,7 @@ export const troubleSinceMs = (device: Device, nowMs: number): number =>
 /** For so long a gateway was busy with what had no answer last, as far as is known. Pure. */
 export const holdOf = (device: Device, user: User | undefined): number => user?.holdMs ?? device.holdMs;
 
-/** What a request without an answer takes of the device's time, as far as is known. Pure. */
+/** Time of the device that a request without an answer takes, as far as is known. Pure. */
 export const expectedCostMs = ({ usualCostMs, pace }: Device, fullMs: number): number => Math.max(usualCostMs, timeoutOf(pace, fullMs));
 
 /** The shortest interval of those others that are answered, or of those of them that search for nothing; undefined: there are none. Pure. */
@@ -149,7 +147,7 @@ export function healthyIntervalMs({ users }: Device, user: User | undefined, now
   for (const other of users) {
     const { intervalMs, answeredMs } = other;
     if (other === user || (searchForNothing && other.isSearching)) continue;
-    if (nowMs - answeredMs <= Math.max(HEALTHY_MS, 3 * intervalMs)) least = Math.min(least ?? intervalMs, intervalMs);
+    if (nowMs - answeredMs <= PATIENCE * Math.max(RECENT_MS, intervalMs)) least = Math.min(least ?? intervalMs, intervalMs);
   }
   return least;
 }
@@ -158,9 +156,9 @@ export function healthyIntervalMs({ users }: Device, user: User | undefined, now
 export const hasAnsweredOthers = ({ users }: Device, user: User): boolean =>
   user.inVain > 0 && users.some((other) => other !== user && other.answeredMs > user.inVainSinceMs);
 
-/** One that was refused a probe within two of its intervals, and a second, still wants it. */
+/** One that was refused a probe within three of its intervals still wants it. */
 const isWanted = ({ users }: Device, user: User, nowMs: number, goesFirst: (other: User) => boolean): boolean =>
-  users.some((other) => other !== user && nowMs - other.wantedMs <= 2 * other.intervalMs + 1000 && goesFirst(other));
+  users.some((other) => other !== user && nowMs - other.wantedMs <= PATIENCE * other.intervalMs && goesFirst(other));
 
 /**
  * A source that had no answer lets another one go first, which is answered and wants the next probe, to find what fails in it. Both kinds take
@@ -186,7 +184,7 @@ export function searchCharge(device: Device, user: User, nowMs: number): Charge 
   const intervalMs = healthyIntervalMs(device, user, nowMs, true);
   if (intervalMs === undefined) return "free";
   if (usedOfReserveMs(device, nowMs) < SEARCH_AT_ONCE_MS) return "reserve";
-  const isSpare = expectedCostMs(device, Number.POSITIVE_INFINITY) <= (SPARE_ASK - loadOf(device, nowMs)) * intervalMs;
+  const isSpare = expectedCostMs(device, Number.POSITIVE_INFINITY) <= (MOST_BUSY - loadOf(device, nowMs)) * intervalMs;
   return isSpare && nowMs >= device.spareAtMs ? "free" : undefined;
 }
 
@@ -304,7 +302,7 @@ export function probed(device: Device, user: User, tookMs: number, from: Charge,
   if (user.isShadowed) return;
   device.lastCostMs = costMs;
   // Not one that was waited for as long as any request.
-  device.isUsual = costMs < 1.5 * timeoutOf(device.pace, Number.POSITIVE_INFINITY);
+  device.isUsual = costMs < PATIENCE * timeoutOf(device.pace, Number.POSITIVE_INFINITY);
   if (device.isUsual) device.usualCostMs = costMs;
   device.isCharged = from !== "free";
   charge(device, costMs, nowMs);
@@ -360,8 +358,7 @@ function charge(device: Device, costMs: number, nowMs: number): void {
   device.spareAtMs = Math.max(device.spareAtMs, nowMs + costMs * (1 / spare - 1));
   const intervalMs = device.isCharged ? healthyIntervalMs(device, undefined, nowMs) : undefined;
   if (intervalMs === undefined) return;
-  // Half of an interval at least is short, however busy the device is with answers.
-  const isShort = costMs <= Math.max(0.5, Math.min(SHORT_PROBE, SPARE_ASK - load)) * intervalMs;
+  const isShort = costMs <= Math.max(SHORT_PROBE_BUSY, Math.min(SHORT_PROBE, MOST_BUSY - load)) * intervalMs;
   // Not one after the other: what many cost before anything was known of them would put the next probe off for long. A probe takes its time too.
   const pauseMs = Math.min(LONGEST_PAUSE_MS - RECENT_MS, costMs * ((isShort ? LARGE_SHARE : SMALL_SHARE) - 1));
   device.freeAtMs = Math.max(device.freeAtMs, nowMs + pauseMs);

@@ -53,7 +53,7 @@ export class LearnedGroups {
   #driver: AnyDriver | undefined;
   #limits: Limits | undefined;
   #plan: readonly Planned[] | undefined;
-  /** As the driver plans all points, and what that depends on: it outlives what is learned. */
+  /** The driver's plan of all points, and what that depends on: it outlives what is learned. */
   #fresh: Fresh | undefined;
 
   /** `width`: of the layout; absent: as wide as the points need. */
@@ -113,7 +113,7 @@ export class LearnedGroups {
     return this.#planOf(this.points, (some) => driver.plan(some, limits));
   }
 
-  /** As `plan` plans them; where that fails, the point to blame is found by planning the others without it. */
+  /** Plans as `plan` does; where that fails, the point to blame is found by planning the others without it. */
   #planOf(points: readonly Point[], plan: (some: readonly Point[]) => Request[]): Request[] {
     const open = this.unplanned.size === 0 ? points : points.filter((point) => !this.unplanned.has(point));
     try {
@@ -166,7 +166,7 @@ export class LearnedGroups {
     return this.#plan;
   }
 
-  /** The same for the driver and the limits of the last time. */
+  /** See `plan`: for the driver and the limits of the last time. */
   planAgain(): readonly Planned[] {
     return this.#fresh ? this.plan(this.#fresh.driver, this.#fresh.limits) : [];
   }

@@ -2,34 +2,32 @@ import type { Point, Request } from "../../../drivers/driver.ts";
 import { type Charge, expectedCostMs, isTimeForPatience, LONGEST_PAUSE_MS, mayProbe, searchCharge } from "../device-time.ts";
 import { type Group, isTouched } from "../learned-groups.ts";
 import { spreadPlace } from "./narrowing.ts";
-import type { Failure, Known, State } from "./state.ts";
+import type { Known, State } from "./state.ts";
 
-/** One part in so many of the time is what one thing without an answer takes at most. */
+/** Points without an answer that tell of all the others, spread over them: fewer may be wrong by themselves. */
+export const SAMPLES = 3;
+/** Searches and groups that take turns in a readout: more of them would each get a step in some readouts only. */
+export const AT_ONCE = 4;
+/** Tries in a row, of which the last is waited for as long as any request, or taken for what it says: each costs others a readout or two. */
+export const TRIES = 5;
+/** One part in so many of the time is what one thing without an answer takes at most: the rest is for what has one. */
 const COST_SHARE = 10;
-/** Tries without an answer after which there is the longest pause: half an hour or so at the shares of then. */
-const MANY_TRIES = 30;
-/** Tries of what has no answer, after which one is waited for as long as any request. */
-const TRIES_BEFORE_PATIENCE = 4;
-/** Requests beside the plan that a readout may have even where its time for searching is up. */
+/** Requests beside the plan that a readout may have even where its time for searching is up: one to search, and one to probe. */
 const EXTRAS_AT_ANY_TIME = 2;
 
-/** Until something without an answer is asked again, ms: a tenth of the time is its, and it is not asked in each readout. Pure. */
-export const pauseMs = (costMs: number, attempts: number, intervalMs: number): number =>
-  attempts >= MANY_TRIES ? LONGEST_PAUSE_MS : Math.min(LONGEST_PAUSE_MS, Math.max(COST_SHARE * costMs, intervalMs / 2));
-
-/** The same for a point: as long as the device asks for, unless that is longer than any pause. Pure. */
-export const pointPauseMs = (
-  { kind, costMs, restMs }: Omit<Failure, "points" | "reading">,
-  attempts: number,
-  intervalMs: number,
-): number => (kind === "refused" ? 0 : Math.max(pauseMs(costMs, attempts, intervalMs), Math.min(restMs, LONGEST_PAUSE_MS)));
+/**
+ * Until something without an answer is asked again, ms: a tenth of the time is its, and it is not asked in each readout; as long as the device asks
+ * for (`restMs`), unless that is longer than any pause. Pure.
+ */
+export const pauseMs = (costMs: number, restMs: number, intervalMs: number): number =>
+  Math.min(LONGEST_PAUSE_MS, Math.max(COST_SHARE * costMs, intervalMs / 2, restMs));
 
 /**
  * True: the next try is waited for as long as any request, after so many that were not; never in time that costs nobody, which it would
- * exceed. A part whose pace is known has more tries before that: it costs the others readouts, and comes about once a minute. Pure.
+ * exceed. A part whose pace is known has twice as many tries before that: it costs the others readouts, and comes about once a minute. Pure.
  */
 export const isPatient = ({ device }: State, hasty: number, charge: Charge, nowMs: number, isHeard = false): boolean =>
-  hasty >= (isHeard ? 2.5 : 1) * TRIES_BEFORE_PATIENCE && charge === "share" && isTimeForPatience(device, nowMs);
+  hasty >= (isHeard ? 2 * TRIES : TRIES - 1) && charge === "share" && isTimeForPatience(device, nowMs);
 
 export const hasReading = ({ readout }: State, { index }: Point): boolean => readout.readings[index] !== undefined;
 export const isRead = (state: State, { points }: Request): boolean => points.every((point) => hasReading(state, point));
@@ -66,7 +64,7 @@ export function pointOf({ plan }: State, part: string | undefined): Point | unde
   const open = ofPart.filter((group) => openOf(known, group).length > 0);
   const some = open.length > 0 ? open : ofPart;
   const at = known.rotation++;
-  // Of all, half of the plan may have no answer. Of a part it is in order: that it is silent is known by the ends of its requests.
+  // Half of the plan may have no answer. In a part the order is the plan's: that it is silent is known by the ends of its requests.
   const group = some[part === undefined ? spreadPlace(at, some.length) : at % Math.max(1, some.length)];
   const points = group ? openOf(known, group) : [];
   const from = points.length > 0 ? points : (group?.fresh.points ?? []);
@@ -106,7 +104,7 @@ export function chargeOfSearch(state: State, nowMs: number): Charge | undefined 
   return searchCharge(device, user, nowMs);
 }
 
-/** The same of something that is asked again and again. */
+/** See `chargeOfSearch`: of something that is asked again and again. */
 export function chargeOfProbe(state: State, nowMs: number): Charge | undefined {
   const { device, user, readout } = state;
   if (isTimeUp(state, nowMs)) return undefined;

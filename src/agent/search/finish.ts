@@ -43,7 +43,14 @@ export function finish(state: State, hasRefused: boolean, nowMs: number): Finish
   const left = [...cut, ...again, ...busyNow, ...main.slice(at)].filter(({ request }) => !isRead(state, request));
   // Points that a device, which refuses everything, was not asked for did not lack time.
   const unreached = isUnanswered || hasRefused || known.shut ? 0 : left.reduce((sum, { request }) => sum + request.points.length, 0);
-  known.resumeAt = unreached > 0 && left[0] ? Math.max(0, plan.planAgain().indexOf(left[0])) : 0;
+  const [first] = left;
+  known.resumeAt =
+    unreached > 0 && first
+      ? Math.max(
+          0,
+          plan.planAgain().findIndex(({ request }) => request.points[0] === first.request.points[0]),
+        )
+      : 0;
   if (pending?.what === "step") pending.search.step.unshift(pending.request.points);
   if (pending?.what === "sample") pending.search.samples?.unshift(pending.point);
   finishParts(state, isUnanswered, nowMs);
@@ -54,7 +61,7 @@ export function finish(state: State, hasRefused: boolean, nowMs: number): Finish
   const once = readout.bounds.isThorough ? 1 : 0;
   fill(state, once);
   if (unreached > 0) for (const { request } of left) give(readings, request.points, NOT_REACHED[once]);
-  // What a search has opened, and this readout had neither time nor requests for.
+  // A search has opened them, and this readout had neither time nor requests for them.
   if (!hasRefused && (readout.hasFailed || readout.extras > 0)) give(readings, plan.points, NOT_ASKED[once]);
   return { isUnanswered, unreached };
 }

@@ -1,17 +1,11 @@
 import type { Point } from "../../../drivers/driver.ts";
 import type { Group } from "../learned-groups.ts";
-import { chargeOfProbe, follow, holdsLost, isPatient, openOf, pointPauseMs, requestFor, touchedGroups } from "./facts.ts";
+import { chargeOfProbe, follow, holdsLost, isPatient, openOf, pauseMs, requestFor, touchedGroups } from "./facts.ts";
 import type { Extra, Failure, State, Trouble } from "./state.ts";
 
-// Does what was learned still hold? One request of a readout looks at what is closed or cut. Once something is well again, the fresh requests
-// of all else that was learned are tried, so that a device is asked as after a fresh start.
+// Does everything that was learned still hold? One request of a readout looks at what is closed or cut. Once something is well again, the
+// fresh requests of everything else that was learned are tried, so that a device is asked as after a fresh start.
 
-/** Fresh requests that may fail in one readout while healing is tried: each costs a refusal that was known before. */
-const MAX_FRESH_FAILURES = 4;
-/** Probes in vain after which only every second readout has one: half as many refusals in the device's log. */
-const MANY_VAIN_PROBES = 10;
-/** Closed points that are probed as often in the end as at first: each is back within 20 s, at a tenth of the device's time. */
-const FEW_CLOSED = 4;
 /** A cut is tried to be done without once in this time, ms: an hour, because a device's memory map hardly changes. */
 const BRIDGE_AGAIN_MS = 3_600_000;
 
@@ -20,7 +14,7 @@ export function nextFresh({ plan, readout }: State): Extra | undefined {
   const { known } = plan;
   for (let next = readout.tries.shift(); next; next = readout.tries.shift()) {
     const { group, reopened } = next;
-    if (!reopened && (readout.freshFailures >= MAX_FRESH_FAILURES || known.tried.get(group) === known.readouts)) continue;
+    if (!reopened && known.tried.get(group) === known.readouts) continue;
     known.tried.set(group, known.readouts);
     return { what: "fresh", group, reopened, request: group.fresh, isRisky: holdsLost(known, group), charge: "share" };
   }
@@ -34,10 +28,9 @@ export function nextHealing(state: State, nowMs: number): Extra | undefined {
   if (readout.hasProbed) return undefined;
   readout.hasProbed = true;
   if (known.closed.size + known.cuts.size === 0) return undefined;
-  const isPause = known.vainProbes >= MANY_VAIN_PROBES && known.readouts % 2 === 1;
-  const [point, closed] = longestClosed(state, isPause, nowMs) ?? [];
+  const [point, closed] = longestClosed(state, nowMs) ?? [];
   const triedIn = (group: Group) => known.tried.get(group) ?? 0;
-  const cutGroup = isPause ? undefined : longestCut(state, triedIn);
+  const cutGroup = longestCut(state, triedIn);
   if (cutGroup && (!closed || triedIn(cutGroup) < closed.askedIn)) {
     known.tried.set(cutGroup, known.readouts);
     return { what: "fresh", group: cutGroup, reopened: null, request: cutGroup.fresh, isRisky: false, charge: "share" };
@@ -50,14 +43,14 @@ export function nextHealing(state: State, nowMs: number): Extra | undefined {
   return { what: "probe", group, point, request, isRisky, isPatient: isPatient(state, closed.hasty, charge, nowMs), charge };
 }
 
-function longestClosed(state: State, isPause: boolean, nowMs: number): readonly [Point, Trouble] | undefined {
+function longestClosed(state: State, nowMs: number): readonly [Point, Trouble] | undefined {
   const { plan, readout } = state;
   const { closed, readouts } = plan.known;
   if (closed.size === 0) return undefined;
   const mayRisk = chargeOfProbe(state, nowMs) !== undefined;
   let longest: readonly [Point, Trouble] | undefined;
   for (const [point, trouble] of closed) {
-    if (trouble.kind === "lost" ? !mayRisk || (trouble.dueMs > nowMs && !readout.isHealing) : isPause) continue;
+    if (trouble.kind === "lost" && (!mayRisk || (trouble.dueMs > nowMs && !readout.isHealing))) continue;
     if (trouble.askedIn < Math.min(readouts, longest?.[1].askedIn ?? Number.POSITIVE_INFINITY)) longest = [point, trouble];
   }
   return longest;
@@ -102,27 +95,23 @@ export function heal(state: State, group?: Group, reopened: Point | null = null)
       readout.tries.push({ group: other, reopened: null });
 }
 
-/** True: everything was closed, and all is forgotten. */
-export function probeAnswered(state: State, group: Group, point: Point): boolean {
+/** A closed point is well again: so may be others. Where everything was closed, all is forgotten, and the plan begins again. */
+export function probeAnswered(state: State, group: Group, point: Point): void {
   const { plan, readout } = state;
-  plan.known.vainProbes = 0;
-  // Others may be well again too: the next one is looked at in this readout.
+  // The next one is looked at in this readout.
   readout.hasProbed = false;
   readout.isHealing = true;
-  const isAll = plan.known.closed.size >= plan.points.length;
-  if (isAll) plan.forget();
-  else heal(state, group, point);
-  return isAll;
+  if (plan.known.closed.size < plan.points.length) heal(state, group, point);
+  else plan.forget();
 }
 
 export function probeFailed({ plan, readout }: State, point: Point, failure: Failure, wasPatient: boolean, nowMs: number): void {
   const { closed, readouts } = plan.known;
   const before = closed.get(point);
-  plan.known.vainProbes++;
   if (!before) return;
   const { kind, reading } = failure;
   const attempts = before.attempts + 1;
-  const dueMs = nowMs + pointPauseMs(failure, closed.size <= FEW_CLOSED ? 0 : attempts, readout.bounds.intervalMs);
+  const dueMs = kind === "lost" ? nowMs + pauseMs(failure.costMs, failure.restMs, readout.bounds.intervalMs) : nowMs;
   closed.set(point, { ...before, kind, reading, attempts, hasty: wasPatient ? 0 : before.hasty + 1, askedIn: readouts, dueMs });
 }
 
@@ -130,7 +119,6 @@ export function probeFailed({ plan, readout }: State, point: Point, failure: Fai
 export function freshAnswered(state: State, group: Group): void {
   const { plan } = state;
   const { known } = plan;
-  known.vainProbes = 0;
   for (const point of group.fresh.points) {
     known.closed.delete(point);
     known.cuts.delete(point);
@@ -142,9 +130,8 @@ export function freshAnswered(state: State, group: Group): void {
 
 /** The fresh request still fails: the point that has answered is asked by itself, with the run that it stood for. */
 export function freshFailed(state: State, group: Group, reopened: Point | null): void {
-  const { plan, readout } = state;
+  const { plan } = state;
   const { closed, cuts } = plan.known;
-  readout.freshFailures++;
   if (!reopened) return;
   const { points } = group.fresh;
   for (const point of [reopened, ...points.filter((other) => (closed.get(other)?.points.length ?? 1) > 1)]) {

@@ -1,44 +1,30 @@
 import type { Request } from "../../../drivers/driver.ts";
 import { answered, gaveUp, probed } from "../device-time.ts";
 import type { BadReading, Planned } from "../learned-groups.ts";
-import { areSeveral, chargeOf, noteHeard } from "./facts.ts";
+import { areSeveral, chargeOf, noteHeard, TRIES } from "./facts.ts";
 import { bridgeAnswered, freshAnswered, freshFailed, probeAnswered, probeFailed } from "./healing.ts";
 import { tookNoTime } from "./pace.ts";
 import { defer, isStillSilent, partIsBack, searchFailed } from "./parts.ts";
-import {
-  checkAnswered,
-  checkFailed,
-  recheckAll,
-  sampleAnswered,
-  sampleFailed,
-  startRun,
-  stepAnswered,
-  stepFailed,
-  surveyFailed,
-} from "./runs.ts";
+import { checkAnswered, checkFailed, endRun, recheckAll, sampleFailed, startRun, stepAnswered, stepFailed, surveyFailed } from "./runs.ts";
 import type { Ask, Extra, Failure, Outcome, State } from "./state.ts";
-
-/** Times in a row that a device is busy with one request, after which it is searched for what it is busy with, where others are answered. */
-const ALWAYS_BUSY = 4;
 
 /** An outcome as it is judged by what else is known. */
 type Verdict = Failure | "answered" | "busy" | "everything" | "program";
 
-/** Learns from the outcome of an ask. True: all that was learned before is forgotten with it. */
-export function settle(state: State, ask: Ask, outcome: Outcome, tookMs: number, nowMs: number): boolean {
+/** Learns from the outcome of an ask. */
+export function settle(state: State, ask: Ask, outcome: Outcome, tookMs: number, nowMs: number): void {
+  const { readout } = state;
   noteTime(state, ask, outcome, tookMs, nowMs);
   const verdict = judge(state, ask.request, outcome, tookMs, nowMs);
   if (ask.what === "planned") settlePlanned(state, ask, verdict, outcome, nowMs);
   else if (ask.what === "first") settleFirst(state);
   else if (ask.what === "settle") settleSettling(state, ask);
   // The end of the readout cut it off, or addresses are looked up again: it is asked after that.
-  else if ((state.readout.isAborted && state.readout.lost) || state.readout.isUnprepared) putBack(state, ask);
-  else if (typeof verdict === "object") settleFailed(state, ask, verdict, nowMs);
-  else if (verdict === "answered") return settleAnswered(state, ask, nowMs);
-  return false;
+  else if ((readout.isAborted && readout.lost) || readout.isUnprepared) readout.pending = ask;
+  else if (typeof verdict === "object" || verdict === "answered") settleExtra(state, ask, verdict, nowMs);
 }
 
-/** What the outcome says of the device's time. */
+/** Learns of the device's time from the outcome. */
 function noteTime(state: State, ask: Ask, outcome: Outcome, tookMs: number, nowMs: number): void {
   const { device, user, readout } = state;
   const { part } = ask.request;
@@ -123,7 +109,7 @@ function isAlwaysBusy({ plan }: State, { points }: Request): boolean {
     busy.set(point, { times: now, readout: readouts });
     least = Math.min(least, now);
   }
-  return least > ALWAYS_BUSY;
+  return least >= TRIES;
 }
 
 /** Points that were refused as one item of a request. */
@@ -141,18 +127,19 @@ function settlePlanned(state: State, planned: Planned, verdict: Verdict, { type 
     readout.resting = null;
     noteHeard(state, request.part);
   } else if (typeof verdict === "object") {
-    if (verdict.restMs > 0) readout.resting = (readout.resting ?? new Set()).add(request);
+    if (verdict.restMs > 0) readout.resting = (readout.resting ?? new Set()).add(request.points[0]);
     // That the readout's time is up says nothing of this request: the next readout begins with it, so that it has its whole time.
     if (readout.isAborted) readout.cut.push(planned);
     else if (type === "ended") keepForLater(state, planned, verdict, nowMs);
     else failed(state, planned, verdict, nowMs);
   } else if (verdict === "busy") {
-    // Where the first of it is in vain, the rest is too.
+    // The rest of it is in vain too.
     readout.busy.push(planned, ...readout.busyNow);
     readout.busyNow = [];
   }
-  // If the other program has everything at its place, the plan stays the same, and continues after this request.
-  else if (verdict === "program" && readout.isUnprepared) readout.again.push(planned);
+  // If the other program has everything at its place, the plan stays the same, and continues with this request; and so it does where a first
+  // look over another connection is answered after everything was refused.
+  else if (verdict === "everything" || readout.isUnprepared) readout.again.push(planned);
 }
 
 /** A planned request, or a part of it, was refused or had no answer over a connection that stands. */
@@ -169,9 +156,9 @@ function failed(state: State, planned: Planned, failure: Failure, nowMs: number)
 function keepForLater(state: State, planned: Planned, failure: Failure, nowMs: number): void {
   const { readout, user } = state;
   const { lost, answersHere, isStale } = readout;
-  readout.hasLostTogether ||= !readout.isSequential && readout.inFlight > 0;
+  readout.hasLostTogether ||= !readout.isSequential && readout.underWay.length > 0;
   readout.isSequential = true;
-  const isFirstTime = !readout.againOnce?.has(planned.request);
+  const isFirstTime = !readout.againOnce?.has(planned.request.points[0]);
   const isShadowed = isFirstTime && user.isShadowed;
   if (!isShadowed && !(isFirstTime && lost?.isSessionLost && (answersHere > 0 || isStale))) {
     const isQuick = lost?.isTimeout !== true;
@@ -180,7 +167,7 @@ function keepForLater(state: State, planned: Planned, failure: Failure, nowMs: n
       startRun(state, planned.group, failure, isQuick, nowMs, true);
     return;
   }
-  readout.againOnce = (readout.againOnce ?? new Set()).add(planned.request);
+  readout.againOnce = (readout.againOnce ?? new Set()).add(planned.request.points[0]);
   if (isShadowed) putLast(state, planned);
   else readout.again.push(planned);
 }
@@ -209,83 +196,75 @@ function settleSettling({ readout }: State, { request, part }: Extra & { readonl
   readout.isSettled = true;
 }
 
-/** The request is still to be asked: at once over the next connection, or in the next readout. */
-export function putBack({ readout }: State, extra: Ask): void {
-  readout.pending = extra;
-}
+/** Lessons of a request beside the plan, by its purpose: `answered` with values, `failed` where it was refused or had no answer. */
+type Lessons = {
+  readonly [What in Exclude<Extra["what"], "first" | "settle">]: {
+    answered?(state: State, extra: Extra & { readonly what: What }, nowMs: number): void;
+    failed?(state: State, extra: Extra & { readonly what: What }, failure: Failure, nowMs: number): void;
+  };
+};
 
-/** A request beside the plan was answered with values. True: all that was learned is forgotten. */
-function settleAnswered(state: State, extra: Extra, nowMs: number): boolean {
-  noteHeard(state, extra.request.part);
-  switch (extra.what) {
-    case "part":
-      partIsBack(state, extra.part, nowMs);
-      return false;
-    case "step":
-      stepAnswered(extra.search);
-      return false;
-    case "check":
-      checkAnswered(state, extra.search);
-      return false;
-    case "sample":
-      sampleAnswered(state, extra.search);
-      return false;
-    case "survey":
-      state.readout.survey = [];
-      return false;
-    case "probe": {
-      const isAll = probeAnswered(state, extra.group, extra.point);
-      recheckAll(state);
-      return isAll;
-    }
-    case "fresh":
-      freshAnswered(state, extra.group);
-      recheckAll(state);
-      return false;
-    case "bridge":
-      bridgeAnswered(state, extra.group, extra.cut);
-      return false;
-    default:
-      return false;
-  }
-}
-
-/** A request beside the plan was refused, or had no answer. */
-function settleFailed(state: State, extra: Extra, failure: Failure, nowMs: number): void {
-  const { kind, costMs } = failure;
-  const wasPatient = extra.isPatient === true;
-  if (kind === "lost") {
-    state.readout.vain++;
-    if ("search" in extra) searchFailed(state, extra.request.part, failure, nowMs);
-  }
-  switch (extra.what) {
-    case "left":
-      startRun(state, extra.planned.group, failure, tookNoTime(costMs), nowMs);
-      break;
-    case "part":
+const LESSONS: Lessons = {
+  left: { failed: (state, { planned: { group } }, failure, nowMs) => startRun(state, group, failure, tookNoTime(failure.costMs), nowMs) },
+  life: {},
+  part: {
+    answered: (state, { part }, nowMs) => partIsBack(state, part, nowMs),
+    failed(state, { part, isPatient }, failure, nowMs) {
       // A refusal is an answer too.
-      if (kind === "lost") isStillSilent(state, extra.part, failure, wasPatient, nowMs);
-      else partIsBack(state, extra.part, nowMs);
-      break;
-    case "step":
-      stepFailed(state, extra.search, failure, nowMs);
-      break;
-    case "check":
-      checkFailed(state, extra.search);
-      break;
-    case "sample":
-      sampleFailed(state, extra.search, extra.point, failure, nowMs);
-      break;
-    case "survey":
-      surveyFailed(state, failure.reading, nowMs);
-      break;
-    case "probe":
-      probeFailed(state, extra.point, failure, wasPatient, nowMs);
-      break;
-    case "fresh":
-      freshFailed(state, extra.group, extra.reopened);
-      break;
-    default:
-      break;
+      if (failure.kind === "lost") isStillSilent(state, part, failure, isPatient === true, nowMs);
+      else partIsBack(state, part, nowMs);
+    },
+  },
+  step: {
+    answered: (_, { search }) => stepAnswered(search),
+    failed: (state, { search }, failure, nowMs) => stepFailed(state, search, failure, nowMs),
+  },
+  check: {
+    answered: (state, { search }) => checkAnswered(state, search),
+    failed: (state, { search }) => checkFailed(state, search),
+  },
+  sample: {
+    answered: (state, { search }) => endRun(state, search),
+    failed: (state, { search, point }, failure, nowMs) => sampleFailed(state, search, point, failure, nowMs),
+  },
+  survey: {
+    answered({ readout }) {
+      readout.survey = [];
+    },
+    failed: (state, _, { reading }, nowMs) => surveyFailed(state, reading, nowMs),
+  },
+  probe: {
+    answered(state, { group, point }) {
+      probeAnswered(state, group, point);
+      recheckAll(state);
+    },
+    failed: (state, { point, isPatient }, failure, nowMs) => probeFailed(state, point, failure, isPatient === true, nowMs),
+  },
+  fresh: {
+    answered(state, { group }) {
+      freshAnswered(state, group);
+      recheckAll(state);
+    },
+    failed: (state, { group, reopened }) => freshFailed(state, group, reopened),
+  },
+  bridge: { answered: (state, { group, cut }) => bridgeAnswered(state, group, cut) },
+};
+
+function settleExtra<What extends keyof Lessons>(
+  state: State,
+  extra: Extra & { readonly what: What },
+  verdict: Failure | "answered",
+  nowMs: number,
+): void {
+  const { answered, failed }: Lessons[What] = LESSONS[extra.what];
+  if (verdict === "answered") {
+    noteHeard(state, extra.request.part);
+    answered?.(state, extra, nowMs);
+    return;
   }
+  if (verdict.kind === "lost") {
+    state.readout.vain++;
+    if ("search" in extra) searchFailed(state, extra.request.part, verdict, nowMs);
+  }
+  failed?.(state, extra, verdict, nowMs);
 }

@@ -18,7 +18,7 @@ export interface Narrowing {
   readonly division: Division;
   /** Fewest points that were asked as one and failed. */
   failed: readonly Point[];
-  /** What of it before this place has answered. */
+  /** Points of it before this place have answered. */
   from: number;
   found: Found | null;
   /** A part of the run has answered. */

@@ -12,6 +12,7 @@ import {
   pointOf,
   queue,
   requestFor,
+  SAMPLES,
 } from "./facts.ts";
 import { spread } from "./narrowing.ts";
 import { tookNoTime } from "./pace.ts";
@@ -20,11 +21,6 @@ import type { Extra, Failure, SilentPart, State } from "./state.ts";
 
 // The parts (units) of a device that do not answer. Everything else that is planned for a part waits once a request of it has failed, because
 // each may take a whole time-out; a part that stays silent is asked for one point now and then.
-
-/** Points of a part that are asked before it is held to be silent: one of them may be wrong by itself. */
-const SAMPLES = 2;
-/** Asks of searches in a part without an answer, after which it is silent, and its points are not asked one by one. */
-const SEARCHES_IN_VAIN = 3;
 
 /** True: a planned request is left out for now: its part is silent, or waits until it is known to answer. Pure. */
 export const skips = ({ plan }: State, { request: { part } }: Planned): boolean => part !== undefined && plan.known.silent.has(part);
@@ -71,14 +67,14 @@ export function nextOfParts(state: State, nowMs: number): Extra | undefined {
   }
 }
 
-/** A search in a part had no answer, and nothing else of the part had one in this readout. */
+/** A search in a part had no answer, and nothing else of the part had one in this readout: its points are not all asked one by one. */
 export function searchFailed(state: State, part: string | undefined, { reading, costMs }: Failure, nowMs: number): void {
   const { plan, readout } = state;
   if (part === undefined || !isUnheard(state, part) || plan.known.silent.has(part)) return;
   readout.vainByPart ??= new Map();
   const failures = (readout.vainByPart.get(part) ?? 0) + 1;
   readout.vainByPart.set(part, failures);
-  if (failures >= SEARCHES_IN_VAIN) demote(state, part, reading, costMs, false, nowMs);
+  if (failures >= SAMPLES) demote(state, part, reading, costMs, false, nowMs);
 }
 
 /** One point of the part that is due for longest; as many in a readout as it takes to ask each within a minute. */
@@ -136,7 +132,7 @@ export function partIsBack(state: State, part: string, nowMs: number): void {
   const ofPart = plan.groups.flatMap(({ fresh, requests }) => (fresh.part === part ? requests : []));
   queue(
     state,
-    ofPart.filter((planned) => planned !== before?.planned),
+    ofPart.filter(({ request }) => request.points[0] !== before?.planned?.request.points[0]),
   );
 }
 
@@ -160,7 +156,7 @@ function demote(
   const before = recordOf(plan, part, reading);
   const attempts = before.attempts + 1;
   const paidMs = costMs === 0 ? 0 : Math.max(costMs, holdOf(device, user));
-  const dueMs = nowMs + pauseMs(paidMs, attempts, readout.bounds.intervalMs);
+  const dueMs = nowMs + pauseMs(paidMs, 0, readout.bounds.intervalMs);
   const hasty = wasPatient ? 0 : before.hasty + 1;
   const why = { ...reading, detail: `${part} does not answer: ${reading.detail ?? ""}` };
   Object.assign(before, { reading: why, attempts, hasty, askedIn: plan.known.readouts, dueMs, planned: null, samples: [] });

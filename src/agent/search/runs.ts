@@ -2,18 +2,13 @@ import type { Point } from "../../../drivers/driver.ts";
 import type { Charge } from "../device-time.ts";
 import type { BadReading, Group } from "../learned-groups.ts";
 import { cutAllGaps } from "./bridges.ts";
-import { chargeOfSearch, follow, holdsLost, isGood, pointPauseMs, requestFor } from "./facts.ts";
+import { AT_ONCE, chargeOfSearch, follow, holdsLost, isGood, openOf, pauseMs, requestFor, SAMPLES } from "./facts.ts";
 import { heal } from "./healing.ts";
 import { newNarrowing, nextOf, partAnswered, partFailed, spread, windowOf } from "./narrowing.ts";
 import { tookNoTime } from "./pace.ts";
-import type { Extra, Failure, FailureKind, Search, State, Trouble } from "./state.ts";
+import type { Extra, Failure, Search, State, Trouble } from "./state.ts";
 
 // The searches for what is to blame in runs of points that failed as one: they take turns and outlive the readout.
-
-/** Points that must fail by themselves before a run is held to fail in every part: fewer culprits than that are told apart. */
-const SAMPLES = { refused: 5, lost: 3 } as const;
-/** Searches that take turns, and groups that are looked at before everything is held to fail. */
-const AT_ONCE = 4;
 
 /** True: its connection ended, and it was not looked at since: it may be to blame, or nothing of it. Pure. */
 export const isSuspect = ({ kind, askedIn }: Search): boolean => kind === "lost" && askedIn === 0;
@@ -47,28 +42,17 @@ export function startRun(
   nowMs: number,
   isSuspected = false,
 ): void {
-  const { plan, readout } = state;
-  const { known } = plan;
+  const { known } = state.plan;
   const { kind, reading } = failed;
   const points = failed.points.filter((point) => !known.closed.has(point));
   if (points.length === 0) return;
   const narrowing = newNarrowing(points, kind === "lost" ? "pieces" : "halves");
   const record: Trouble = { kind, points, reading, attempts: 1, hasty: 1, askedIn: isSuspected ? 0 : known.readouts, dueMs: nowMs };
   const isChecking = isSuspected && (isQuick || points.length === 1);
-  const search: Search = {
-    ...record,
-    group,
-    narrowing,
-    samples: null,
-    step: [],
-    isChecking,
-    hasBegun: false,
-    hasBeenChecked: false,
-    isQuick,
-  };
+  const flags = { isChecking, isQuick, hasBegun: false, hasBeenChecked: false };
+  const search: Search = { ...record, ...flags, group, narrowing, samples: null, step: [] };
   known.searches.push(search);
   if (narrowing.found) found(state, search, 0, nowMs);
-  else if (readout.expectsWhole) search.samples = [...spread(points, SAMPLES[kind])];
 }
 
 /** Something is well again: runs may be as a whole, before the search in them continues. */
@@ -84,26 +68,17 @@ function recheck(search: Search): void {
 
 /** One step of one search. A few take turns, the others begin when these have ended. */
 export function nextOfRuns(state: State, nowMs: number): Extra | undefined {
-  const isFree = ({ kind, isQuick }: Search) => kind === "refused" || isQuick;
-  return (
-    nextSurvey(state) ??
-    stepOf(state, isFree, () => "share") ??
-    stepOf(
-      state,
-      (search) => !isFree(search),
-      () => chargeOfSearch(state, nowMs),
-    )
-  );
+  return nextSurvey(state) ?? stepOf(state, true, () => "share") ?? stepOf(state, false, () => chargeOfSearch(state, nowMs));
 }
 
 /**
  * A search that costs no time-out goes first: one that does could leave no time for it. One that is narrowed down to one point is asked again
  * when no other waits: its neighbours are read, and those of the others are not.
  */
-function stepOf(state: State, isMeant: (search: Search) => boolean, chargeNow: () => Charge | undefined): Extra | undefined {
+function stepOf(state: State, isFree: boolean, chargeNow: () => Charge | undefined): Extra | undefined {
   const { known } = state.plan;
   if (known.searches.length === 0) return undefined;
-  const meant = known.searches.filter((one) => isMeant(one) && !rests(state, one));
+  const meant = known.searches.filter((one) => (one.kind === "refused" || one.isQuick) === isFree && !rests(state, one));
   const wide = meant.filter(({ narrowing }) => !narrowing.isDoubtful);
   for (const search of (wide.length > 0 ? wide : meant).slice(0, AT_ONCE)) {
     const charge = chargeNow();
@@ -194,18 +169,12 @@ export function checkFailed(state: State, search: Search): void {
   for (const group of plan.groups) open(state, group);
 }
 
-export function sampleAnswered(state: State, search: Search): void {
-  state.readout.expectsWhole = false;
-  endRun(state, search);
-}
-
 export function sampleFailed(state: State, search: Search, point: Point, { reading, costMs }: Failure, nowMs: number): void {
+  const { group, points, kind, samples } = search;
   search.reading = reading;
-  close(state, search, point, costMs, nowMs);
-  if (search.samples && search.samples.length > 0) return;
-  const { group, points, kind } = search;
-  closeRun(state, group, troubleOf(state, kind, points, reading, costMs, 0, nowMs));
-  state.readout.expectsWhole = true;
+  close(state, group, { kind, points: [point], reading, costMs }, nowMs);
+  if (samples && samples.length > 0) return;
+  close(state, group, { kind, points, reading, costMs }, nowMs);
   endRun(state, search);
   if (kind === "refused" && state.readout.good === 0) beginSurvey(state, reading, nowMs);
 }
@@ -215,7 +184,7 @@ function beginSurvey(state: State, reading: BadReading, nowMs: number): void {
   const { plan, readout } = state;
   if (readout.hasSurveyed) return;
   readout.hasSurveyed = true;
-  const open = plan.groups.filter(({ fresh }) => fresh.points.some((point) => !plan.known.closed.has(point)));
+  const open = plan.groups.filter((group) => openOf(plan.known, group).length > 0);
   readout.survey = [...spread(open, AT_ONCE)];
   if (readout.survey.length === 0) closeAll(state, reading, nowMs);
 }
@@ -223,10 +192,8 @@ function beginSurvey(state: State, reading: BadReading, nowMs: number): void {
 function nextSurvey(state: State): Extra | undefined {
   const { plan, readout } = state;
   for (let group = readout.survey.shift(); group; group = readout.survey.shift()) {
-    const request = requestFor(
-      state,
-      group.fresh.points.find((one) => !plan.known.closed.has(one)),
-    );
+    const [point] = openOf(plan.known, group);
+    const request = requestFor(state, point);
     if (request) return { what: "survey", request, isRisky: false, charge: "share" };
   }
   return undefined;
@@ -239,12 +206,9 @@ export function surveyFailed(state: State, reading: BadReading, nowMs: number): 
 /** Closes everything: the device refuses whatever it is asked. */
 function closeAll(state: State, reading: BadReading, nowMs: number): void {
   const { plan } = state;
-  const { known } = plan;
-  known.searches = [];
-  known.cuts.clear();
+  plan.known.searches = [];
   for (const group of plan.groups) {
-    const record = troubleOf(state, "refused", group.fresh.points, reading, 0, 0, nowMs);
-    for (const point of group.fresh.points) if (!known.closed.has(point)) known.closed.set(point, record);
+    close(state, group, { kind: "refused", points: group.fresh.points, reading, costMs: 0 }, nowMs);
     plan.replan(group);
   }
 }
@@ -253,50 +217,33 @@ function closeAll(state: State, reading: BadReading, nowMs: number): void {
 function found(state: State, search: Search, costMs: number, nowMs: number): void {
   const { found: end, hasAnswer } = search.narrowing;
   if (!end || "cutBefore" in end) return;
-  close(state, search, end.culprit, costMs, nowMs);
-  const others = spread(search.points, SAMPLES[search.kind]).filter((point) => point !== end.culprit);
+  close(state, search.group, { ...search, points: [end.culprit], costMs }, nowMs);
+  const others = spread(search.points, SAMPLES).filter((point) => point !== end.culprit);
   if (hasAnswer || others.length === 0) endRun(state, search);
   else search.samples = [...others];
 }
 
-/** The record of points that are closed now, after `before` tries. */
-function troubleOf(
-  { plan, readout }: State,
-  kind: FailureKind,
-  points: readonly Point[],
-  reading: BadReading,
-  costMs: number,
-  before: number,
-  nowMs: number,
-): Trouble {
-  const dueMs = nowMs + pointPauseMs({ kind, costMs, restMs: 0 }, before, readout.bounds.intervalMs);
-  return { kind, points, reading, attempts: before + 1, hasty: before + 1, askedIn: plan.known.readouts, dueMs };
-}
-
-/** Closes a point, with a cut behind it so that no request bridges it. */
-function close(state: State, { group, kind, reading }: Search, point: Point, costMs: number, nowMs: number): void {
-  const { closed } = state.plan.known;
-  closed.set(point, troubleOf(state, kind, [point], reading, costMs, closed.get(point)?.attempts ?? 0, nowMs));
-  cutBehind(state, group, point);
-  state.readout.readings[point.index] = reading;
-}
-
-/** Closes a whole run: one of its points is asked now and then. */
-function closeRun(state: State, group: Group, record: Trouble): void {
-  const { closed, cuts } = state.plan.known;
-  for (const point of record.points) {
+/**
+ * Closes points of a group with the record of all of them, and with a cut behind them so that no request bridges them: a point that was found, or a
+ * run, of which one is asked now and then. Points that are closed stay as they are.
+ */
+function close({ plan, readout }: State, group: Group, failed: Omit<Failure, "restMs">, nowMs: number): void {
+  const { closed, cuts, readouts } = plan.known;
+  const { kind, points, reading, costMs } = failed;
+  const dueMs = kind === "lost" ? nowMs + pauseMs(costMs, 0, readout.bounds.intervalMs) : nowMs;
+  const record: Trouble = { kind, points, reading, attempts: 1, hasty: 1, askedIn: readouts, dueMs };
+  for (const point of points) {
     if (!closed.has(point)) closed.set(point, record);
-    cuts.delete(point);
+    if (points.length > 1) cuts.delete(point);
+    else readout.readings[point.index] = reading;
   }
-  cutBehind(state, group, record.points.at(-1));
+  const { points: all } = group.fresh;
+  const [last] = points.slice(-1);
+  const next = last && all[all.indexOf(last) + 1];
+  if (next) cuts.add(next);
 }
 
-function cutBehind({ plan }: State, { fresh }: Group, point: Point | undefined): void {
-  const next = point && fresh.points[fresh.points.indexOf(point) + 1];
-  if (next) plan.known.cuts.add(next);
-}
-
-function endRun(state: State, search: Search): void {
+export function endRun(state: State, search: Search): void {
   const { known } = state.plan;
   known.searches = known.searches.filter((other) => other !== search);
   open(state, search.group);

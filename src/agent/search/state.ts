@@ -90,8 +90,6 @@ export const newKnown = () => ({
   /** The answers after which the device has closed each connection; null: it does not. */
   answersPerConnection: null as number | null,
   readouts: 0,
-  /** Probes of closed points without success, in a row. */
-  vainProbes: 0,
   /** Place in the plan at which the next readout begins: where the last one ran out of time. */
   resumeAt: 0,
   /** Points that were asked to see whether anything answers. */
@@ -131,9 +129,9 @@ export const newReadout = (bounds: Bounds, readings: (Reading | undefined)[]) =>
   /** Facts from outside that are renewed with each outcome: the readout's signal has aborted; others of the device are due. */
   isAborted: false,
   isTurnOver: false,
-  /** Requests sent; of these under way, answered (be it with a refusal), and answered with a value at least. */
+  /** Requests under way; how many were sent, answered (be it with a refusal), and answered with a value at least. */
+  underWay: [] as Ask[],
   sent: 0,
-  inFlight: 0,
   answered: 0,
   good: 0,
   /** Answers over this connection, which is from an earlier readout and was not answered over since, or is lost. */
@@ -148,8 +146,8 @@ export const newReadout = (bounds: Bounds, readings: (Reading | undefined)[]) =>
   isDefinite: true,
   /** The longest time for which something was asked not to be read again, ms. */
   restMs: 0,
-  /** Planned requests that the device refused with a pause, since one was answered. */
-  resting: null as Set<Request> | null,
+  /** First points of planned requests that the device refused with a pause, since one was answered. */
+  resting: null as Set<Point | undefined> | null,
   /** The device has another program: addresses have to be looked up again, once in a readout. */
   isUnprepared: false,
   hasPreparedAgain: false,
@@ -162,9 +160,9 @@ export const newReadout = (bounds: Bounds, readings: (Reading | undefined)[]) =>
   groups: null as readonly Group[] | null,
   main: [] as readonly Planned[],
   at: 0,
-  /** Lost with a connection that had answered before, or not begun: first on the next one; and those that were so once. */
+  /** Lost with a connection that had answered before, or not begun: first on the next one; and the first points of those that were so once. */
   again: [] as Planned[],
-  againOnce: null as Set<Request> | null,
+  againOnce: null as Set<Point | undefined> | null,
   isSequential: false,
   /** A request was lost with others under way. */
   hasLostTogether: false,
@@ -197,11 +195,8 @@ export const newReadout = (bounds: Bounds, readings: (Reading | undefined)[]) =>
   followUps: [] as Planned[],
   survey: [] as Group[],
   hasSurveyed: false,
-  /** The last run failed in every part: the next one is sampled first. */
-  expectsWhole: false,
   /** Groups whose fresh request is tried, with the point that has answered. */
   tries: [] as { readonly group: Group; readonly reopened: Point | null }[],
-  freshFailures: 0,
   hasProbed: false,
   isHealing: false,
 });

@@ -1,7 +1,8 @@
 import type { Request } from "../../../drivers/driver.ts";
+import { takeOut } from "../../model/take-out.ts";
 import { mayBeBusy, mayProbe, probeTimeoutMs } from "../device-time.ts";
 import type { Planned } from "../learned-groups.ts";
-import { chargeOf, chargeOfSearch, holdsLost, isGood, isRead, isTimeUp, pointOf, requestFor } from "./facts.ts";
+import { AT_ONCE, chargeOf, chargeOfSearch, holdsLost, isGood, isRead, isTimeUp, pointOf, requestFor } from "./facts.ts";
 import { nextFresh, nextHealing } from "./healing.ts";
 import { settle } from "./lessons.ts";
 import { spread } from "./narrowing.ts";
@@ -10,17 +11,11 @@ import { beginRuns, isSuspect, nextOfRuns } from "./runs.ts";
 import type { Ask, Extra, Next, Outcome, PassEnd, State } from "./state.ts";
 import { plannedTimeoutMs } from "./waiting.ts";
 
-/** Requests of one readout beyond the fresh plan: for searching, probing and joining. */
+/** Requests of one readout beyond the plan, for searching, probing and joining: three times as many cost a fast device a tenth of a second. */
 const MAX_EXTRAS = 20;
-/** The same where the plan, as far as it is learned, already takes more than the fresh one. */
-const LEAST_EXTRAS = 8;
-/** Of these, kept for probing while there is something to probe: searching cannot eat them. */
-const KEPT_FOR_PROBES = 3;
-/** Points that are asked where no request was answered. */
-const SIGNS_OF_LIFE = 4;
 /** Pauses before a busy device is asked again in the same readout, ms: a controller is busy for some cycles, and others wait meanwhile. */
 const BUSY_PAUSES_MS = [50, 100] as const;
-/** Connections in a row that bring nothing before the readout is over: without any answer, the same where the pace is unknown, and with one. */
+/** Connections in a row that bring nothing before the readout is over: without any answer, where each may take a whole time-out, and with one. */
 const MAX_BARREN = { known: 5, unknown: 2, alive: 12 } as const;
 
 /**
@@ -28,8 +23,10 @@ const MAX_BARREN = { known: 5, unknown: 2, alive: 12 } as const;
  * `state` is changed in place. `tookMs`: of the ask; `nowMs`: monotonic. Undefined: other requests are under way, and the last of them knows.
  */
 export function step(state: State, ask: Ask, outcome: Outcome, tookMs: number, nowMs: number): Next | undefined {
-  state.readout.inFlight--;
-  if (settle(state, ask, outcome, tookMs, nowMs)) restart(state);
+  takeOut(state.readout.underWay, ask);
+  settle(state, ask, outcome, tookMs, nowMs);
+  // Everything that was learned is forgotten: the plan begins again as it is now.
+  if (state.plan.limits === undefined) setMain(state, state.plan.planAgain());
   return next(state, nowMs);
 }
 
@@ -65,7 +62,7 @@ function setMain(state: State, plan: readonly Planned[]): void {
   });
   finishParts(state, true, 0);
   readout.main = resumeAt > 0 && resumeAt < plan.length ? [...plan.slice(resumeAt), ...plan.slice(0, resumeAt)] : plan;
-  readout.maxRequests = isThorough ? Number.MAX_SAFE_INTEGER : Math.max(groups.length + MAX_EXTRAS, plan.length + LEAST_EXTRAS);
+  readout.maxRequests = isThorough ? Number.MAX_SAFE_INTEGER : Math.max(groups.length + MAX_EXTRAS, plan.length + MAX_EXTRAS / 2);
   beginRuns(state);
 }
 
@@ -80,7 +77,7 @@ function mustLookFirst({ plan, readout }: State): boolean {
 /** The next step as the state is. `step` gives it after each outcome; this gives the first one. */
 export function next(state: State, nowMs: number): Next | undefined {
   const { readout, plan } = state;
-  if (readout.inFlight > 0) return hasEnded(state) ? undefined : nextPlanned(state, nowMs);
+  if (readout.underWay.length > 0) return hasEnded(state) ? undefined : nextPlanned(state, nowMs);
   if (readout.isToLookFirst) {
     readout.isToLookFirst = false;
     const request = firstLook(state);
@@ -140,7 +137,7 @@ const isBounded = ({ isRisky, isPatient }: Extra): boolean => isRisky && !isPati
 function sent(state: State, ask: Ask, nowMs: number): Ask {
   const { device, readout } = state;
   readout.sent++;
-  readout.inFlight++;
+  readout.underWay.push(ask);
   readout.isSettled = false;
   if (ask.what === "planned" || ask.what === "first") {
     readout.waitMs = plannedTimeoutMs(state, ask.request, nowMs);
@@ -167,7 +164,11 @@ function nextExtra(state: State, nowMs: number): Extra | undefined {
   const { readout } = state;
   if (readout.sent >= readout.maxRequests) return undefined;
   const extra =
-    nextOfParts(state, nowMs) ?? nextFollowUp(state) ?? nextSignOfLife(state, nowMs) ?? nextSearch(state, nowMs) ?? nextProbe(state, nowMs);
+    nextOfParts(state, nowMs) ??
+    nextFollowUp(state) ??
+    nextSignOfLife(state, nowMs) ??
+    (isTimeUp(state, nowMs) ? undefined : nextOfRuns(state, nowMs)) ??
+    nextProbe(state, nowMs);
   if (extra) readout.extras++;
   return extra;
 }
@@ -187,15 +188,9 @@ function nextSignOfLife(state: State, nowMs: number): Extra | undefined {
   const lost = readout.answered === 0 ? plan.known.searches.find(isSuspect) : undefined;
   const charge = lost && plan.known.isHeard && lost.points.length > 1 ? chargeOfSearch(state, nowMs) : undefined;
   if (!lost || !charge) return undefined;
-  const [first, ...others] = spread(lost.points, SIGNS_OF_LIFE);
+  const [first, ...others] = spread(lost.points, AT_ONCE);
   const request = requestFor(state, [...others, first][readout.signsOfLife++]);
   return request && { what: "life", request, isRisky: true, charge };
-}
-
-function nextSearch(state: State, nowMs: number): Extra | undefined {
-  const { plan, readout } = state;
-  const kept = plan.known.closed.size + plan.known.cuts.size > 0 ? KEPT_FOR_PROBES : 0;
-  return isTimeUp(state, nowMs) || readout.sent >= readout.maxRequests - kept ? undefined : nextOfRuns(state, nowMs);
 }
 
 function nextProbe(state: State, nowMs: number): Extra | undefined {
@@ -290,10 +285,4 @@ function hasWork(state: State, nowMs: number): boolean {
   if (readout.again.length > 0 || readout.at < readout.main.length) return true;
   readout.pending ??= nextExtra(state, nowMs) ?? null;
   return readout.pending !== null || readout.at < readout.main.length;
-}
-
-/** Everything that was learned is forgotten: the plan begins again as it is now. */
-function restart(state: State): void {
-  state.readout.groups = null;
-  setMain(state, state.plan.planAgain());
 }

@@ -1,12 +1,9 @@
 import type { Request } from "../../../drivers/driver.ts";
 import { healthyIntervalMs, mayWaitInFull, ownTimeoutMs, probeTimeoutMs } from "../device-time.ts";
-import { areSeveral, isUnheard } from "./facts.ts";
+import { areSeveral, isUnheard, TRIES } from "./facts.ts";
 import { isOneOfSeveral } from "./parts.ts";
 import { isSearching } from "./runs.ts";
 import type { State } from "./state.ts";
-
-/** Tries of a source without an answer, of which the last waits for the whole time. */
-const PATIENT_EVERY = 5;
 
 /**
  * How long a planned request is waited for, ms. One that has given no answer so far is waited for as long as the device takes as a rule, where
@@ -18,7 +15,7 @@ export function plannedTimeoutMs(state: State, request: Request, nowMs: number):
   const { fullMs, hasFailure } = readout;
   const { part } = request;
   const isShared = healthyIntervalMs(device, user, nowMs) !== undefined || isOneOfSeveral(state, part);
-  if (isShared ? mayWaitInFull(device, user, nowMs) : unanswered % PATIENT_EVERY === PATIENT_EVERY - 1) return fullMs;
+  if (isShared ? mayWaitInFull(device, user, nowMs) : unanswered % TRIES === TRIES - 1) return fullMs;
   const isUnanswered = unanswered > 0 || (!isHeard && part !== undefined) || hasFailure;
   const isInTrouble = isUnheardOfSeveral(state, part) || (readout.answered === 0 ? isUnanswered : hasFailure && isUnheard(state, part));
   const isDoubtful = isInTrouble || isSearching(state, part);
