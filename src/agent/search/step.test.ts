@@ -186,6 +186,30 @@ describe("the next step", () => {
     expect(wordsOf(play.next())).toBe("planned 5-9");
   });
 
+  it("asks again in the next readout what the end of its readout cut off", () => {
+    const play = new Play(10);
+    let now = play.step(play.step(play.next(), "missing"), "answered");
+    for (const words of ["step 0-1", "step 0"]) {
+      expect(wordsOf(now)).toBe(words);
+      now = play.step(now, "missing");
+    }
+    // Each part may be missing: two more points of the run tell.
+    expect(wordsOf(now)).toBe("sample 2");
+    play.state.readout.isAborted = true;
+    expect(wordsOf(play.step(now, "timeout"))).toBe("end: stopped");
+    finish(play.state, false, play.nowMs);
+    play.nowMs += INTERVAL_MS;
+    play.readout();
+    const asked: string[] = [];
+    for (
+      now = play.next();
+      now && now.what !== "end" && now.what !== "sample";
+      now = play.step(now, now.what === "planned" ? "answered" : "missing")
+    )
+      asked.push(wordsOf(now));
+    expect([...asked, wordsOf(now)]).toEqual(["planned 1-4", "planned 5-9", "check 0", "sample 2"]);
+  });
+
   it("leaves out the other requests of a unit without an answer, and says so of its points", () => {
     const play = new Play(30, { hasUnits: true });
     const plan = ["planned 5-9", "planned 10-14", "planned 15-19", "planned 20-24", "planned 25-29"];
@@ -241,7 +265,8 @@ function playAll(
   look: (at: number, what: Happens) => ((then: Next | undefined) => void) | undefined,
 ): boolean {
   const left = [...happens];
-  while (left.length > 0) {
+  for (let readouts = 0; left.length > 0; readouts++) {
+    if (readouts > MOST_STEPS) return false;
     const { readout } = play.readout();
     const { underWay } = readout;
     let connections = 0;
