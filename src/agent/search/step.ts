@@ -11,7 +11,7 @@ import { beginRuns, isSuspect, nextOfRuns } from "./runs.ts";
 import type { Ask, Extra, Next, Outcome, PassEnd, State } from "./state.ts";
 import { plannedTimeoutMs } from "./waiting.ts";
 
-/** Requests of one readout beyond the plan, for searching, probing and joining: three times as many cost a fast device a tenth of a second. */
+/** Requests of a readout beyond the fresh plan, for searching, probing and joining, and twice as many as beyond one that is longer: 60 cost a fast device a tenth of a second. */
 const MAX_EXTRAS = 20;
 /** Pauses before a busy device is asked again in the same readout, ms: a controller is busy for some cycles, and others wait meanwhile. */
 const BUSY_PAUSES_MS = [50, 100] as const;
