@@ -11,6 +11,7 @@ const SLOW = "**/*.{slow,system,parts,nightly}.test.ts";
 
 /** The files that take a minute and more, the longest first: begun last, one of them would be waited for alone. */
 const LONGEST = [
+  "test/chaos/chaos.test.ts",
   "test/conformance/drivers/s7plus.test.ts",
   "test/isolation/shared-lane.test.ts",
   "test/isolation/onset-sockets.test.ts",
