@@ -225,10 +225,13 @@ export interface Driver<D = unknown, S = unknown, A = unknown, R extends Request
   /** False: a new connection for each readout. */
   keepsConnection(details: D, settings: S): boolean;
   /**
-   * The same place in parts that answer for all on many devices, for whoever has the wrong one: `part` in words, `advice` how to write it. Pure.
-   * Absent: there are no such parts.
+   * The part of an address (`unit 7`), and its place in parts by which many devices answer whatever they are set to: for a person who may have
+   * the wrong one. `advice`: how to write it, from a verb on. Pure. Absent: there are no such parts.
    */
-  otherParts?(address: A): readonly { readonly part: string; readonly advice: string; readonly address: A }[];
+  otherParts?(address: A): {
+    readonly part: string;
+    readonly others: readonly { readonly part: string; readonly advice: string; readonly address: A }[];
+  };
   /**
    * The settings by which a device with this habit is asked as it wants: once the agent has learned it, it plans and connects by them. `value`:
    * see Habit. Pure. Absent, or undefined: devices of this type have no such habit.

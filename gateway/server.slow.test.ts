@@ -133,14 +133,17 @@ describe("bounds", () => {
     expect(await one.ask(read(server, 4, ["Force"]))).toEqual({ id: 4, error: { code: "internal_error", message: "a mistake" } });
   });
 
+  /** Long beside the first refusal of a loaded machine, after which the server is silent no more. */
+  const SILENT_MS = 2500;
+
   it("works on a bounded number of requests, of one connection and of all, and loses none of them", async () => {
     const { client, server } = await start({ limits: { maxInFlight: 40 } });
     let isSilent = true;
     server.trouble = (request) => (request === "read" && isSilent ? "silent" : undefined);
     const [one, other] = [await opened(client()), await opened(client())];
     const ids = Array.from({ length: 60 }, (_, i) => 100 + i);
-    for (const id of ids) one.send(read(server, id, ["Force"], 700));
-    for (const id of ids) other.send(read(server, id, ["Force"], 700));
+    for (const id of ids) one.send(read(server, id, ["Force"], SILENT_MS));
+    for (const id of ids) other.send(read(server, id, ["Force"], SILENT_MS));
     const codes = new Map<string, number>();
     const seen = new Set<string>();
     for (const client of [one, other])

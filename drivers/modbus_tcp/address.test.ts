@@ -2,7 +2,7 @@ import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { FaultError } from "../../src/model/fault.ts";
 import { formatDataType, parseDataType } from "../../src/model/value.ts";
-import { parseAddress } from "./address.ts";
+import { otherParts, parseAddress } from "./address.ts";
 import { settingsSchema } from "./settings.ts";
 
 const defaults = settingsSchema.parse({});
@@ -127,4 +127,16 @@ describe("parseAddress", () => {
       { numRuns: 1000 },
     );
   });
+});
+
+it("names the units by which devices without a unit of their own answer, and how they are written", () => {
+  const of = (text: string) => {
+    const { address } = parse(text);
+    const { part, others } = otherParts(address);
+    for (const other of others) expect(other.address).toEqual({ ...address, unit: other.address.unit });
+    return [part, ...others.map(({ advice }) => advice.slice(0, advice.indexOf(" in ")))];
+  };
+  expect(of("7/holding:5.3")).toEqual(["unit 7", "write 255/holding:…", "write 0/holding:…"]);
+  expect(of("255/input:0")).toEqual(["unit 255", "write 0/input:…"]);
+  expect(of("0/coil:1")).toEqual(["unit 0", "write 255/coil:…"]);
 });

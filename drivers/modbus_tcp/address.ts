@@ -1,5 +1,5 @@
 import { type DataType, formatDataType, NUMBER_BYTES } from "../../src/model/value.ts";
-import type { WirePlaces } from "../driver.ts";
+import type { Driver, WirePlaces } from "../driver.ts";
 import { WORD_ORDERS, type WordOrder } from "../lib/bytes.ts";
 import { addressInvalid, alternatives, quote, typeMismatch } from "../lib/text.ts";
 import { ADDRESS_SPACE, type Area, FUNCTION_OF, type FunctionCode } from "./frames.ts";
@@ -68,6 +68,20 @@ export function wireOf(address: ModbusAddress, { scalar }: DataType): WirePlaces
     bytes: { address: { ...address, bit: undefined, order: "ABCD" }, type: { scalar: "uint16", count: address.length } },
     orders: orders.map((order) => ({ order, isConfigured: isSame(order), address: { ...address, order } })),
   };
+}
+
+/** A device that is not a gateway answers as 255 (Messaging Guide, 4.4.1.2), an older one as 0. */
+const UNITS_OF_DEVICES = [255, 0] as const;
+
+/** The unit of an address, and its place in the units of devices that have no unit of their own. Pure. */
+export function otherParts(address: ModbusAddress): ReturnType<NonNullable<Driver<unknown, unknown, ModbusAddress>["otherParts"]>> {
+  const area = Object.entries(FUNCTION_OF).find(([, code]) => code === address.functionCode)?.[0];
+  const others = UNITS_OF_DEVICES.filter((unit) => unit !== address.unit).map((unit) => ({
+    part: `unit ${unit}`,
+    advice: `write ${unit}/${area}:… in the addresses, or set unit to ${unit} for all of them`,
+    address: { ...address, unit },
+  }));
+  return { part: `unit ${address.unit}`, others };
 }
 
 const isSwapped = (order: WordOrder): boolean => order === "BADC" || order === "DCBA";

@@ -2,7 +2,7 @@ import { DETAILS, type ModbusTcpDetails } from "../../src/model/details.ts";
 import { sleep } from "../../src/model/timer.ts";
 import { defineDriver } from "../driver.ts";
 import { openTcp } from "../lib/tcp.ts";
-import { type ModbusAddress, parseAddress, wireOf } from "./address.ts";
+import { type ModbusAddress, otherParts, parseAddress, wireOf } from "./address.ts";
 import { FirstRequest } from "./first-request.ts";
 import { linkModbus } from "./link.ts";
 import { describeRead, limitsOf, type ModbusLimits, type ModbusRead, plan, planSteps } from "./plan.ts";
@@ -37,15 +37,7 @@ export default defineDriver<ModbusTcpDetails, ModbusSettings, ModbusAddress, Mod
   answerBytes: ({ functionCode, count }) => (functionCode <= 2 ? Math.ceil(count / 8) : count * 2),
   plan,
   planSteps,
-  // Devices that are no gateway answer as 255 (Messaging Guide, 4.4.1.2), older ones as 0.
-  otherParts: (address) =>
-    [255, 0]
-      .filter((unit) => unit !== address.unit)
-      .map((unit) => ({
-        part: `unit ${unit}`,
-        advice: `write ${unit}/ before the address, or unit: ${unit} in the source's settings`,
-        address: { ...address, unit },
-      })),
+  otherParts,
   habitSettings(habit, value) {
     switch (habit) {
       case "deaf_at_first":

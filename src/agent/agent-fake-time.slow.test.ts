@@ -4,6 +4,7 @@ import modbus from "../../drivers/modbus_tcp/driver.ts";
 import { readingOf as pluginReading } from "../../drivers/plugin/values.ts";
 import { itemReading } from "../../drivers/vendor_gateway/values.ts";
 import { rig, source, variable } from "../../test/support/agent.ts";
+import { ReasonError } from "../model/reason.ts";
 import type { Reading } from "../model/value.ts";
 import type { SourceInput } from "./source-spec.ts";
 
@@ -49,6 +50,44 @@ it("loading a driver is no time of its devices", { timeout: 60_000 }, async () =
   await vi.advanceTimersByTimeAsync(10_000);
   expect([loads, of("machine-1").length > 2]).toEqual([1, true]);
   expect(lines.filter(({ level }) => level === "warn" || level === "error")).toEqual([]);
+  const stopping = agent.stop();
+  await vi.advanceTimersByTimeAsync(20_000);
+  await stopping;
+});
+
+/** The ninth pause after the steady ones, of two sources: their fifth each. */
+const LONG_DRAW = 8;
+
+it("a source that another one's return has woken early is read at each interval from then on", { timeout: 60_000 }, async () => {
+  vi.useFakeTimers();
+  // Both come again after a second, but for one pause of half a minute.
+  let draws = 0;
+  const random = vi.spyOn(Math, "random").mockImplementation(() => (draws++ === LONG_DRAW ? 1 : 0));
+  let isUp = false;
+  const answers: AnySession = {
+    limits: { maxPoints: 10, maxBytes: 1000, inFlight: 1 },
+    read: async () => [{ quality: "good", value: 1 }],
+    alive: () => true,
+    close: async () => {},
+  };
+  const connect = async () => {
+    if (!isUp) throw new ReasonError("UNKNOWN", "garbage", { condition: "protocol_violation" });
+    return answers;
+  };
+  const fake = { monotonicMs: () => Date.now(), epochMs: () => Date.now(), synced: () => true, bootedAtMs: () => 0 };
+  const driver = { ...modbus, connect } as AnyDriver;
+  const { agent, of } = rig({ drivers: { modbus_tcp: { driver: async () => ({ default: driver }) } }, clock: fake });
+  const inputs = [1, 2].map((n) => {
+    const input = source(n, 502, { variables: [variable(n, 1, "holding:0")] });
+    return { ...input, record: { ...input.record, readout_interval: INTERVAL_MS } };
+  });
+  await agent.apply(inputs);
+  await vi.advanceTimersByTimeAsync(20_000);
+  expect(draws).toBeGreaterThan(LONG_DRAW);
+  isUp = true;
+  await vi.advanceTimersByTimeAsync(15_000);
+  for (const name of ["machine-1", "machine-2"]) expect(of(name).length).toBeGreaterThanOrEqual(10);
+  random.mockRestore();
   const stopping = agent.stop();
   await vi.advanceTimersByTimeAsync(20_000);
   await stopping;

@@ -49,7 +49,16 @@ it("says by how much values are younger than their time, once several readouts i
   expect(fit.youngerWarning).toMatch(/^values are up to 8\.2 s younger than their ts: .* the interval is 1 s; .*`collector plan press-1`/);
   expect(fit.warning).toBeUndefined();
   for (const spanMs of [100, 2000, 100, 100]) watch(spanMs);
-  expect(fit.youngerWarning).toContain("8.2 s");
+  expect(fit.youngerWarning).toContain("8.2 s younger than their ts: a readout takes that long, with the turns of other data sources");
   watch(100);
   expect(fit.youngerWarning).toBeUndefined();
+});
+
+it("names the longest of the last readouts, and no turns of others where there are none", () => {
+  const fit = new PlanFit(1000, "press-1", silentLog);
+  fit.watch(outcome({ spanMs: 9000 }), 76);
+  for (let i = 0; i < 59; i++) fit.watch(outcome({ spanMs: 1500 }), 76);
+  expect(fit.youngerWarning).toMatch(/^values are up to 9 s younger than their ts: a readout takes that long, and the interval is 1 s/);
+  for (let i = 0; i < 60; i++) fit.watch(outcome({ spanMs: 1500 }), 76);
+  expect(fit.youngerWarning).toContain("up to 1.5 s");
 });

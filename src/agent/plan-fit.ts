@@ -7,6 +7,8 @@ import type { Outcome } from "./readout.ts";
 
 /** Readouts in a row that must say the same: one slow readout is no warning. */
 const IN_A_ROW = 3;
+/** Readouts in a row of which the longest is named: long beside a disturbance, and short beside a shift. */
+const SPANS = 60;
 
 /** True: a source's plan fits its interval. Where it does not, the values come less often than configured, and somebody has to be told. */
 export class PlanFit {
@@ -17,11 +19,13 @@ export class PlanFit {
   #over = 0;
   #under = 0;
   #warning: string | undefined;
-  /** Readouts in a row that take longer than the interval, and that do not, whoever has the device meanwhile; the longest of them. */
+  /** Readouts in a row that take longer than the interval, and that do not, whoever has the device meanwhile. */
   #long = 0;
   #short = 0;
-  #longestMs = 0;
   #isLong = false;
+  /** The longest of the last ones that do, and of those that will be the last ones; in one of them, others had their turn. */
+  #longest: Span = NO_SPAN;
+  #next: Span = NO_SPAN;
 
   /** `source`: its name. */
   constructor(intervalMs: number, source: string, log: Log) {
@@ -38,13 +42,15 @@ export class PlanFit {
   /** By how much values are younger than the time of their readout, where that is more than an interval; undefined: it is not. */
   get youngerWarning(): string | undefined {
     if (!this.#isLong) return undefined;
-    const span = formatDuration(Math.round(this.#longestMs));
-    return `values are up to ${span} younger than their ts: a readout takes that long, with the turns of other data sources on the device, and the interval is ${formatDuration(this.#intervalMs)}; span_ms says it of each readout, \`collector plan ${this.#source}\` shows the requests`;
+    const { ms, isShared } = this.#longest;
+    const span = formatDuration(Math.round(ms));
+    const withOthers = isShared ? ", with the turns of other data sources on the device" : "";
+    return `values are up to ${span} younger than their ts: a readout takes that long${withOthers}, and the interval is ${formatDuration(this.#intervalMs)}; span_ms says it of each readout, \`collector plan ${this.#source}\` shows the requests`;
   }
 
   /** After a readout that was answered; `planned`: requests of its plan. */
   watch({ unreached, spanMs, requests, passedMs = 0 }: Outcome, planned: number): void {
-    this.#watchSpan(spanMs);
+    this.#watchSpan(spanMs, passedMs > 0);
     const ownMs = Math.max(0, spanMs - passedMs);
     const isOver = requests > 0 && (unreached > 0 || ownMs > this.#intervalMs);
     this.#over = isOver ? this.#over + 1 : 0;
@@ -56,15 +62,19 @@ export class PlanFit {
     }
   }
 
-  #watchSpan(spanMs: number): void {
+  #watchSpan(spanMs: number, isShared: boolean): void {
     const isLong = spanMs > this.#intervalMs;
     this.#long = isLong ? this.#long + 1 : 0;
     this.#short = isLong ? 0 : this.#short + 1;
     if (this.#short >= IN_A_ROW) this.#isLong = false;
     if (this.#long >= IN_A_ROW) this.#isLong = true;
-    // The longest of those in a row: a span that changes a little is no other warning.
-    if (this.#long === 0) this.#longestMs = this.#isLong ? this.#longestMs : 0;
-    else this.#longestMs = Math.max(spanMs, this.#longestMs);
+    if (!this.#isLong && this.#long === 0) [this.#longest, this.#next] = [NO_SPAN, NO_SPAN];
+    if (!isLong) return;
+    // The longest of many: a span that changes a little is no other warning, and one that has become shorter is after a while.
+    const isWhole = this.#long % SPANS === 0;
+    this.#next = longerOf(this.#next, { ms: spanMs, isShared });
+    this.#longest = isWhole ? this.#next : longerOf(this.#longest, this.#next);
+    if (isWhole) this.#next = NO_SPAN;
   }
 
   #warn(unreached: number, eachMs: number, planned: number): void {
@@ -79,3 +89,12 @@ export class PlanFit {
     if (isFirst) this.#log.warn({}, this.#warning);
   }
 }
+
+interface Span {
+  readonly ms: number;
+  readonly isShared: boolean;
+}
+
+const NO_SPAN: Span = { ms: 0, isShared: false };
+
+const longerOf = (one: Span, other: Span): Span => ({ ms: Math.max(one.ms, other.ms), isShared: one.isShared || other.isShared });

@@ -124,6 +124,7 @@ export class Preparation {
     this.#refusal = undefined;
     this.#barren = 0;
     const yieldToEventLoop = createYielder();
+    this.#places ??= await inSlices(placesOf(this.#points), yieldToEventLoop);
     const runs = await inSlices(this.#missingRuns(), yieldToEventLoop);
     const unanswered: (readonly Point[])[] = [];
     try {
@@ -226,8 +227,7 @@ export class Preparation {
   }
 
   #keep({ index }: Point, found: Point | Refused): void {
-    this.#places ??= placesOf(this.#points);
-    if (this.#places[index] !== 1) return;
+    if (this.#places?.[index] !== 1) return;
     if (this.#known[index] === undefined) this.#knownCount++;
     this.#known[index] = found;
   }
@@ -276,8 +276,16 @@ const halves = (points: readonly Point[]): (readonly Point[])[] =>
   points.length < 2 ? [points] : [points.slice(0, points.length >> 1), points.slice(points.length >> 1)];
 
 /** 1 at the place of each point. */
-function placesOf(points: readonly Point[]): Uint8Array {
-  const places = new Uint8Array(points.reduce((most, { index }) => Math.max(most, index), -1) + 1);
-  for (const { index } of points) places[index] = 1;
+function* placesOf(points: readonly Point[]): Steps<Uint8Array> {
+  let most = -1;
+  for (const [i, { index }] of points.entries()) {
+    if (i % AT_ONCE === 0) yield;
+    most = Math.max(most, index);
+  }
+  const places = new Uint8Array(most + 1);
+  for (const [i, { index }] of points.entries()) {
+    if (i % AT_ONCE === 0) yield;
+    places[index] = 1;
+  }
   return places;
 }

@@ -145,7 +145,13 @@ describe("specOf", () => {
   });
 
   it.each([
-    ["15s", 1, ["connect_timeout (5 s) and answer_timeout (15 s) do not fit a readout at this interval, which takes 10 s at most"]],
+    [
+      "15s",
+      1,
+      [
+        "connect_timeout (5 s) and answer_timeout (15 s) are longer than a readout at this interval has (10 s): a readout without an answer takes up to 20 s",
+      ],
+    ],
     ["15s", 30, []],
     ["5s", 1, []],
   ])("warns of an answer_timeout of %s at %i s where no readout has the time", async (answer_timeout, readout_interval, words) => {

@@ -214,7 +214,7 @@ function check<T>(schema: z.ZodType<T>, value: unknown, where: string): { readon
 /** A readout takes this long at least, whatever its interval, ms; its requests share it. */
 export const SHORTEST_READOUT_MS = 10_000;
 
-/** Time-outs that are longer than any readout of the interval would be: one silence then takes several intervals, of siblings too. Pure. */
+/** Time-outs that no readout of the interval has the time for: the readout is made longer, and one silence takes several intervals. Pure. */
 function timeoutWarnings(
   { connect_timeout: connectMs, answer_timeout: answerMs }: { readonly connect_timeout: number; readonly answer_timeout: number },
   intervalMs: number,
@@ -224,7 +224,7 @@ function timeoutWarnings(
   if (neededMs <= fitsMs) return [];
   const [connect, answer, needed, fits] = [connectMs, answerMs, neededMs, fitsMs].map(formatDuration);
   return [
-    `connect_timeout (${connect}) and answer_timeout (${answer}) do not fit a readout at this interval, which takes ${fits} at most: one request without an answer then takes up to ${needed}, of other data sources on the device too; an interval of ${needed} would fit, or both together no more than ${fits}`,
+    `connect_timeout (${connect}) and answer_timeout (${answer}) are longer than a readout at this interval has (${fits}): a readout without an answer takes up to ${needed}, in which other data sources on the device wait too; an interval of ${needed} would fit, or both together no more than ${fits}`,
   ];
 }
 

@@ -314,6 +314,8 @@ class SourceTask {
     let due = clock.monotonicMs() + this.#fraction * startSpreadMs;
     while (await this.#wait(due - clock.monotonicMs())) {
       this.#nextRetryMs = undefined;
+      // A try that something has woken before its time: the ticks follow it.
+      due = Math.min(due, clock.monotonicMs());
       const isProbe = this.#trouble !== undefined;
       if (!isProbe) late?.(clock.monotonicMs() - due);
       const outcome = this.#spec.points.length === 0 ? nothingAsked(clock) : await this.#readouts.read(isProbe, this.#stop.signal);

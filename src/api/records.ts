@@ -130,7 +130,7 @@ export async function acceptRecords<T extends { readonly uuid: string }>(
     ],
     unidentified,
     waiting: asked?.waiting.length ?? 0,
-    leftOut: intake.leftOut(),
+    leftOut: intake.leftOut,
     isUnusable: intake.isUnusable,
   };
 }
@@ -148,6 +148,7 @@ class Intake<T extends { readonly uuid: string }> {
   #count = 0;
   #unidentified = 0;
   #foreign = 0;
+  #without = 0;
 
   constructor(what: string, collector: string, lastGood: LargeMap<T>) {
     this.#what = what;
@@ -189,11 +190,9 @@ class Intake<T extends { readonly uuid: string }> {
     }
   }
 
-  /** Records that are not used and that nothing stands in for. */
-  leftOut(): number {
-    let count = this.#unidentified;
-    for (const { used, isLeftOut } of this.#inOrder.whole()) if (isLeftOut && used === undefined) count++;
-    return count;
+  /** Records that are not used and that nothing stands in for, once `used` was asked for. */
+  get leftOut(): number {
+    return this.#unidentified + this.#without;
   }
 
   /** The record, with what the last good one has where a field is not usable. */
@@ -211,8 +210,10 @@ class Intake<T extends { readonly uuid: string }> {
 
   async used(yieldToEventLoop: YieldToEventLoop): Promise<readonly T[]> {
     const used = new LargeList<T>();
-    for (const { used: record } of this.#inOrder.whole()) {
+    this.#without = 0;
+    for (const { used: record, isLeftOut } of this.#inOrder.whole()) {
       if (record) used.push(record);
+      else if (isLeftOut) this.#without++;
       await yieldToEventLoop();
     }
     return used.whole();

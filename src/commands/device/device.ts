@@ -100,8 +100,10 @@ export function endpointText(driver: AnyDriver, details: unknown, settings: unkn
   return hostPort(host, port);
 }
 
-/** The name of a data source or data sink, where it is a configured one. */
-type About = Pick<Where, "source" | "sinkType">;
+/** The name of a data source or data sink, where it is a configured one; `found`: a next step that is known better than the usual one. */
+interface About extends Pick<Where, "source" | "sinkType"> {
+  readonly found?: string | undefined;
+}
 
 /** What a person reads where a device failed: what it means, the likely cause and what to do. */
 export function failureLines({ reason, condition, message }: ReasonError, endpoint: string, about?: About): readonly string[] {
@@ -111,7 +113,7 @@ export function failureLines({ reason, condition, message }: ReasonError, endpoi
     sentence,
     `  Detail:    ${withoutCredentials(message)}`,
     `  Cause:     ${cause}`,
-    `  Next step: ${nextStep}`,
+    `  Next step: ${about?.found ?? nextStep}`,
     `  Reason:    ${withoutCredentials(toJson(reason))}`,
   ];
 }
@@ -120,5 +122,10 @@ export function failureLines({ reason, condition, message }: ReasonError, endpoi
 export function failureObject({ reason, condition, message }: ReasonError, endpoint: string, about?: About): object {
   const { nextStep } = explainReason(reason, condition, { ...about, endpoint, isWalked: true, detail: message });
   const reasonToTell = Object.fromEntries(Object.entries(reason).map(([field, value]) => [field, jsonWithoutCredentials(value)]));
-  return { reason: reasonToTell, ...(condition && { condition }), detail: withoutCredentials(message), next_step: nextStep };
+  return {
+    reason: reasonToTell,
+    ...(condition && { condition }),
+    detail: withoutCredentials(message),
+    next_step: about?.found ?? nextStep,
+  };
 }

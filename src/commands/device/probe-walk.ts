@@ -11,10 +11,8 @@ import { neighbourAt, type Route, routeTo } from "../../os/route.ts";
 import type { CommandIo } from "../io.ts";
 import { lookUpName } from "./device.ts";
 import { keptOf, PassDeadline, readPass } from "./pass.ts";
+import { askOtherParts } from "./probe-parts.ts";
 import { textValue } from "./values.ts";
-
-/** Another part is asked for so long, ms: it answers at once, or is not there. */
-const OTHER_PART_MS = 1000;
 
 /** The way to a value, in the order in which it is walked. */
 export const PROBE_STEPS = ["name", "policy", "route", "neighbour", "connection", "handshake", "log-in", "first value"] as const;
@@ -56,6 +54,8 @@ export interface Walked {
   readonly failure: ReasonError | undefined;
   /** The device answers, and refuses what was asked for: the first refusal. */
   readonly fault: (Reading & { readonly quality: "bad" }) | undefined;
+  /** A sentence that the walk found out, in the place of the usual advice. Absent: it found none. */
+  readonly nextStep?: string;
 }
 
 /** Points that are asked for until one is good. */
@@ -112,9 +112,9 @@ class Walk {
       const route = await this.#route(addresses[0]);
       session = await this.#connect(addresses, route);
       if (this.#target.endsAtConnection) return { steps: this.#steps, failure: undefined, fault: undefined };
-      const { fault, failure, left } = await this.#readFirst(session, addresses);
+      const { left, failure, ...found } = await this.#readFirst(session, addresses);
       session = left;
-      return { steps: this.#steps, failure, fault };
+      return { steps: this.#steps, failure, ...found };
     } catch (error) {
       return { steps: this.#steps, failure: toReasonError(error), fault: undefined };
     } finally {
@@ -202,7 +202,7 @@ class Walk {
   async #readFirst(
     session: AnySession,
     addresses: readonly Address[],
-  ): Promise<{ readonly fault: Walked["fault"]; readonly failure?: ReasonError; readonly left: AnySession | undefined }> {
+  ): Promise<Pick<Walked, "fault" | "nextStep"> & { readonly failure?: ReasonError; readonly left: AnySession | undefined }> {
     const { driver, details, settings, secrets, points } = this.#target;
     const asked = points.slice(0, MAX_PROBED);
     if (asked.length === 0) {
@@ -230,32 +230,13 @@ class Walk {
     const reason = failure ?? (fault ? undefined : new ReasonError("TIMEOUT", "nothing was answered within the time"));
     const detail = reason?.message ?? `${asked[0]?.text}: ${fault?.fault}${fault?.detail === undefined ? "" : `: ${fault.detail}`}`;
     const isSilent = reason ? reason.reason.type === "TIMEOUT" : fault?.fault === "no_answer";
-    const others = isSilent ? await this.#othersOf(asked[0], addresses) : "";
+    const others = isSilent ? await askOtherParts(this.#target, asked[0], read.session, this.#context(addresses)) : undefined;
     const ms = performance.now() - beganMs;
     const none = asked.length > 1 ? `none of ${asked.length}: ` : "";
-    this.#add({ step: "first value", result: "failed", ms, detail: `${none}${detail}${others}` });
-    return { fault: reason ? undefined : fault, ...(reason && { failure: reason }), left: read.session };
-  }
-
-  /** Words on another part that answers in the place of a silent one, to follow the detail; empty: there is none to ask. */
-  async #othersOf(point: ProbePoint | undefined, addresses: readonly Address[]): Promise<string> {
-    const { driver, details, settings, secrets } = this.#target;
-    const others = (point && driver.otherParts?.(point.address)) ?? [];
-    const context = this.#context(addresses);
-    const { timeouts } = context;
-    const ctx = { ...context, timeouts: { ...timeouts, answerMs: Math.min(timeouts.answerMs, OTHER_PART_MS) } };
-    for (const { part, advice, address } of others) {
-      const kept = keptOf([{ index: 0, address, type: point?.type ?? { scalar: "auto" } }], { driver, settings, log: this.#log });
-      const { pass, session } = await readPass(driver, { details, settings, secrets }, ctx, undefined, kept, this.#deadline);
-      await session?.close();
-      // A refusal is an answer too: the part is there.
-      const [reading] = pass.readings;
-      const isThere = reading !== undefined && !(reading.quality === "bad" && reading.fault === "no_answer");
-      if (isThere) return `; ${part} answers here: ${advice}`;
-    }
-    return others.length === 0
-      ? ""
-      : `; ${others.map(({ part }) => part).join(" and ")} ${others.length > 1 ? "have" : "has"} no answer either`;
+    const more = others ? `; ${others.detail}` : "";
+    this.#add({ step: "first value", result: "failed", ms, detail: `${none}${detail}${more}` });
+    const { left = read.session, nextStep } = others ?? {};
+    return { fault: reason ? undefined : fault, ...(reason && { failure: reason }), ...(nextStep !== undefined && { nextStep }), left };
   }
 
   #context(addresses?: readonly Address[]): DriverContext {

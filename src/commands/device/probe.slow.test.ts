@@ -2,7 +2,7 @@ import { mkdirSync, writeFileSync } from "node:fs";
 import net, { type AddressInfo } from "node:net";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { type ModbusPlant, startModbusPlant } from "../../../drivers/modbus_tcp/simulator.ts";
+import { type Misbehaviour, type ModbusPlant, startModbusPlant } from "../../../drivers/modbus_tcp/simulator.ts";
 import { startOpcuaSimulator, USERS } from "../../../drivers/opcua/simulator.ts";
 import { lastGoodFile } from "../../api/embedded.ts";
 import { saveLastGood } from "../../api/last-good.ts";
@@ -37,6 +37,25 @@ const stepsOf = ({ out }: Ran): readonly string[] =>
   (JSON.parse(out) as { steps: readonly { step: string; result: string }[] }).steps
     .filter(({ step }) => step !== "route" && step !== "neighbour")
     .map(({ step, result }) => `${step} ${result}`);
+
+const detailsOf = ({ out }: Ran): readonly string[] =>
+  (JSON.parse(out) as { steps: readonly { detail: string }[] }).steps.map(({ detail }) => detail);
+
+/** A Modbus device of one unit that takes one connection, and does `instead` for all others. `asked`: requests by unit. */
+async function startUnit(unit: number, instead: () => Misbehaviour) {
+  const asked = new Map<number, number>();
+  const device = await startModbusPlant({
+    units: new Map([[unit, { holding: new Map([[1, 22]]) }]]),
+    maxConnections: 1,
+    misbehave(request) {
+      asked.set(request.unit, (asked.get(request.unit) ?? 0) + 1);
+      return request.unit === unit ? undefined : instead();
+    },
+  });
+  const { port, accepted, close } = device;
+  const at = ["modbus_tcp", "host=127.0.0.1", `port=${port}`, "answer_timeout=300ms"];
+  return { port, asked, accepted, close, run: (...words: string[]) => here().run(...at, ...words) };
+}
 
 describe("a device that is typed", () => {
   it("is walked to its first value, over one connection", async () => {
@@ -96,19 +115,38 @@ describe("a device that is typed", () => {
   });
 
   it.each([
-    [255, "unit 255 answers here: write 255/ before the address"],
-    [0, "unit 0 answers here: write 0/ before the address"],
-    [4, "unit 255 and unit 0 have no answer either"],
-  ])("asks two other units once where that of a Modbus device is silent, and says what they do (unit %i answers)", async (unit, words) => {
-    const holding = new Map([[1, 22]]);
-    const misbehave = (request: { readonly unit: number }) => (request.unit === unit ? undefined : ({ silent: true } as const));
-    const other = await startModbusPlant({ units: new Map([[unit, { holding }]]), misbehave });
-    const at = ["host=127.0.0.1", `port=${other.port}`, "answer_timeout=300ms"];
-    const walked = await here().run("modbus_tcp", ...at, "7/holding:1", "--json");
-    await other.close();
-    expect([walked.code, stepsOf(walked).at(-1)]).toEqual([EXIT.sourceFailed, "first value failed"]);
-    const steps = (JSON.parse(walked.out) as { steps: readonly { detail: string }[] }).steps;
-    expect(steps.at(-1)?.detail).toContain(words);
+    ["gives no answer", { silent: true }, 255],
+    ["gives no answer", { silent: true }, 0],
+    ["is unknown to its gateway", { exception: 11 }, 255],
+    ["cannot be reached by its gateway", { exception: 10 }, 0],
+  ] as const)("names the unit that answers where that of a Modbus device %s (%o, unit %i)", async (_, instead, unit) => {
+    const { run, port, asked, close } = await startUnit(unit, () => instead);
+    const json = await run("7/holding:1", "--json");
+    const text = await run("7/holding:1");
+    await close();
+    const words = `127.0.0.1:${port} answers unit ${unit}, not unit 7: write ${unit}/holding:…`;
+    expect(stepsOf(json).at(-1)).toBe("first value failed");
+    expect(detailsOf(json).at(-1)).toContain(words);
+    expect(JSON.parse(json.out).next_step).toMatch(new RegExp(`^Write ${unit}/holding:…`));
+    expect(text.out).toMatch(new RegExp(`\\n {2}Next step: Write ${unit}/holding:…`));
+    expect(asked.has(7)).toBe(true);
+  });
+
+  it("says that units 255 and 0 are silent too, each asked once and over the connection that is open", async () => {
+    const { run, asked, accepted, close } = await startUnit(4, () => ({ exception: 11 }));
+    const walked = await run("7/holding:1", "--json");
+    await close();
+    expect(detailsOf(walked).at(-1)).toContain("; unit 255 and unit 0 have no answer either");
+    expect(JSON.parse(walked.out).next_step).not.toContain("Write");
+    expect([asked.get(255), asked.get(0), accepted()]).toEqual([1, 1, 1]);
+  });
+
+  it("does not call a unit silent that it had no time to ask", async () => {
+    const { run, asked, close } = await startUnit(4, () => ({ silent: true }));
+    const walked = await run("7/holding:1", "--json", "--timeout", "250ms");
+    await close();
+    expect(detailsOf(walked).at(-1)).toContain("; unit 255 and unit 0 could not be asked");
+    expect([...asked.keys()]).toEqual([7]);
   });
 
   it("tells the log-in from the handshake, and shows no password", async () => {

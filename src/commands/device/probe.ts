@@ -108,11 +108,11 @@ function knownLines(known: Known | undefined, endpoint: string): readonly string
   ];
 }
 
-function endLines({ steps, failure, fault }: Walked, known: Known | undefined, endpoint: string): readonly string[] {
-  if (failure) return ["", ...failureLines(failure, endpoint, known && { source: known.name }), ...secondLines(known)];
+function endLines({ steps, failure, fault, nextStep: found }: Walked, known: Known | undefined, endpoint: string): readonly string[] {
+  if (failure) return ["", ...failureLines(failure, endpoint, { ...(known && { source: known.name }), found }), ...secondLines(known)];
   if (fault) {
     const { sentence, cause, nextStep } = explainFault(fault.fault);
-    return ["", sentence, `  Cause:     ${cause}`, `  Next step: ${nextStep}`];
+    return ["", sentence, `  Cause:     ${cause}`, `  Next step: ${found ?? nextStep}`];
   }
   if (steps.at(-1)?.result === "unknown")
     return [
@@ -128,7 +128,7 @@ const secondLines = (known: Known | undefined): readonly string[] =>
     ? ["The service reads this device now: it may take no second connection. `collector status SOURCE` shows what the service sees."]
     : [];
 
-function toObject({ steps, failure, fault }: Walked, known: Known | undefined, type: string, endpoint: string): object {
+function toObject({ steps, failure, fault, nextStep: found }: Walked, known: Known | undefined, type: string, endpoint: string): object {
   return {
     ok: !failure && !fault,
     source: { ...(known && { name: known.name }), type, endpoint },
@@ -136,7 +136,7 @@ function toObject({ steps, failure, fault }: Walked, known: Known | undefined, t
       ? { state: known.status.status.state, since: known.status.since, last_readout_at: known.status.status.last_readout_at }
       : null,
     steps: stepObjects(steps),
-    ...(fault && { fault: fault.fault, detail: fault.detail ?? null, next_step: explainFault(fault.fault).nextStep }),
-    ...(failure && failureObject(failure, endpoint, known && { source: known.name })),
+    ...(fault && { fault: fault.fault, detail: fault.detail ?? null, next_step: found ?? explainFault(fault.fault).nextStep }),
+    ...(failure && failureObject(failure, endpoint, { ...(known && { source: known.name }), found })),
   };
 }

@@ -153,6 +153,15 @@ test("equal causes are explained once, whatever their details say, and heal one 
   expect(foldFailing([source(1), source(2)])).toEqual([]);
 });
 
+test("silences of different causes are not one cause", () => {
+  const of = (condition: Error["condition"]): Error => ({ ...timeout, condition });
+  const conditions = ["unit_silent", "never_answered", "answers_no_more", "answers_too_slow"] as const;
+  const sources = conditions.flatMap((condition, n) => [source(2 * n + 1, of(condition)), ...(n === 0 ? [source(20, of(condition))] : [])]);
+  expect(foldFailing(sources).map(({ error, sources: same }) => [error.condition, same.length])).toEqual(
+    conditions.map((condition, n) => [condition, n === 0 ? 2 : 1]),
+  );
+});
+
 test("OPC UA errors of different codes are different causes", () => {
   const of = (code: number): Error => ({
     reason: { type: "OPC_UA_ERROR_RESPONSE", code, name: null, description: null, reason: null },
