@@ -4,6 +4,8 @@ import { MAX_WORDS } from "../src/model/bounded-failure.ts";
 import { silentLog } from "../src/model/context.ts";
 import { FaultError } from "../src/model/fault.ts";
 import { ReasonError } from "../src/model/reason.ts";
+import { textsOf } from "../src/model/testing/warnings.ts";
+import { type Warning, warning } from "../src/model/warning.ts";
 import {
   type AnySession,
   type DriverContext,
@@ -140,10 +142,10 @@ describe("what comes out of defineDriver", () => {
     });
 
     it("warns of the first 20, of each with so many words", async () => {
-      const warnings = Array.from({ length: 100_000 }, (_, i) => `${i} ${i === 3 ? long : ""}`);
+      const warnings = Array.from({ length: 100_000 }, (_, i) => warning("device_limited", `${i} ${i === 3 ? long : ""}`));
       const found = (await connecting({ warnings: () => warnings })).warnings?.();
-      expect(found).toEqual(warnings.slice(0, 20).map((words) => words.slice(0, MAX_WORDS)));
-      expect((await connecting({ warnings: () => long as unknown as string[] })).warnings?.()).toEqual([]);
+      expect(textsOf(found)).toEqual(textsOf(warnings.slice(0, 20)).map((text) => text.slice(0, MAX_WORDS)));
+      expect((await connecting({ warnings: () => long as unknown as Warning[] })).warnings?.()).toEqual([]);
     });
   });
 

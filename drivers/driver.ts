@@ -10,6 +10,7 @@ import type { Kept } from "../src/model/kept.ts";
 import { type Reason, ReasonError } from "../src/model/reason.ts";
 import { type Steps, sleep } from "../src/model/timer.ts";
 import { type DataType, parseDataType, type Reading } from "../src/model/value.ts";
+import { type Warning, warning } from "../src/model/warning.ts";
 import type { Wire } from "../src/model/wire.ts";
 
 /** One variable to read, its address already parsed. `index` is its place in the source's layout. */
@@ -170,8 +171,8 @@ export interface Session<A = unknown, R extends Request<A> = Request<A>, L exten
   readonly epoch?: string | undefined;
   /** What the device has, the nearer to the top first, each once. There if and only if the driver says `canDiscover`. */
   discover?(ctx: DriverContext): AsyncIterable<Discovered>;
-  /** Operator warnings while the session is healthy: one sentence each, without secrets. Absent: none. */
-  warnings?(): readonly string[];
+  /** Warnings while the session is healthy: one sentence each, without secrets. Absent: none. */
+  warnings?(): readonly Warning[];
   /** False once the device has gone; the agent then opens a new one before it reads. */
   alive(): boolean;
   /** Idempotent, bounded in time, never throws. */
@@ -189,7 +190,7 @@ export interface ConnectInput<D, S> {
 export interface RenumberedAddresses<A = unknown, D = unknown> {
   has(address: A): boolean;
   /** What a source with so many of them is warned of, with the command that rewrites them; `source`: as a command takes its name. */
-  warning(count: number, source: string): string;
+  warning(count: number, source: string): Warning;
   /**
    * The form that stays, by what the driver has kept of the source (`Kept.values`) with the `details` of now; undefined: the address has it
    * already. Throws FaultError where that does not say it.
@@ -245,7 +246,7 @@ export interface Driver<D = unknown, S = unknown, A = unknown, R extends Request
   /** What a source may ask for on a connection that another one may have opened. Pure. Absent: what the session grants. */
   limits?(granted: L, settings: S): L;
   /** What the configuration itself makes a warning of in status: one sentence each, without secrets. Pure. Absent: nothing. */
-  warningsOf?(details: D, settings: S): readonly string[];
+  warningsOf?(details: D, settings: S): readonly Warning[];
   /**
    * Why details and settings that are right by themselves cannot be used together, so that the source is not started: one sentence, without
    * secrets. Pure. Absent, or undefined: they can.
@@ -426,8 +427,8 @@ function orElse<T>(look: () => T, otherwise: T): T {
 }
 
 /** What the driver keeps is not what is given: it may add to its own. */
-const boundedWarnings = (warnings: readonly string[] = []): readonly string[] =>
-  warnings.slice(0, MAX_WARNINGS).map((words) => clip(words));
+const boundedWarnings = (warnings: readonly Warning[] = []): readonly Warning[] =>
+  warnings.slice(0, MAX_WARNINGS).map(({ code, text, about }) => warning(code, clip(text), about === undefined ? about : clip(about)));
 
 const boundedConfirmation = <A>({ doubtful, ageMs }: Confirmation<A> = { doubtful: [], ageMs: undefined }): Confirmation<A> => ({
   doubtful: doubtful.map(({ points, detail }) => ({ points, detail: clip(detail) })),

@@ -36,7 +36,7 @@ async function outage() {
     workerUrl: (name) => new URL(`./threads/${name}/worker.ts`, import.meta.url),
     policy: policySchema.parse({ sinks: { networks: ["127.0.0.0/8"] } }),
     pki: { dir: path.join(folder.path, "pki"), installation: "00000000-0000-4000-8000-000000000001" },
-    onAlarm: (message) => log.error({}, message),
+    onAlarm: ({ text }) => log.error({}, text),
   });
   undo.push(() => pipeline.stop());
   const details = { type: "mqtt", host: "127.0.0.1", port: await freePort(), topic: "t", publish_interval: 1000 };

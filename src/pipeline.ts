@@ -9,6 +9,7 @@ import type { Policy } from "./model/policy.ts";
 import type { SourceReport } from "./model/report.ts";
 import type { BufferStatus, SinkStatus } from "./model/service-status.ts";
 import type { Readout } from "./model/value.ts";
+import type { RaiseAlarm, Warning } from "./model/warning.ts";
 import { BufferOutlook, flowOf } from "./service/buffer-outlook.ts";
 import { DropWatch } from "./service/drop-watch.ts";
 import { SINKS, type SinkEntry } from "./sinks/index.ts";
@@ -20,8 +21,7 @@ export interface PipelineOptions extends Omit<DeliveryOptions, "link" | "sources
   readonly bounds: BufferBounds;
   /** With less left until the oldest values are dropped, ms, it warns; absent: it does not. */
   readonly warnBelowMs?: number;
-  /** `over`: the alarm whose trouble this says the end of. */
-  readonly onAlarm: (message: string, over?: string) => void;
+  readonly onAlarm: RaiseAlarm;
   /** As StoreClientOptions: readouts are numbered from 1 in the order in which `append` took them. */
   readonly onCommitted?: (upTo: number) => void;
   readonly onRejected?: (upTo: number) => void;
@@ -133,7 +133,7 @@ export class Pipeline {
   }
 
   /** What a person should know of the buffer, for status: values that are dropped, or soon are. */
-  notes(): readonly string[] {
+  notes(): readonly Warning[] {
     return [...this.#drops.notes(), ...this.#outlook.notes()];
   }
 

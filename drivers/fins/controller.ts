@@ -1,6 +1,7 @@
 import type { FinsDetails } from "../../src/model/details.ts";
 import { FaultError } from "../../src/model/fault.ts";
 import { ReasonError } from "../../src/model/reason.ts";
+import { type Warning, warning } from "../../src/model/warning.ts";
 import type { DriverContext } from "../driver.ts";
 import { classicLayout, isNewer, type Layout } from "./areas.ts";
 import { CONTROLLER_DATA_COMMAND, endCodeOf, isRelayError, modelOf, rawEndCode } from "./frames.ts";
@@ -12,7 +13,7 @@ import type { FinsSettings } from "./settings.ts";
 export interface Controller {
   readonly layout: Layout;
   /** What the configuration and the controller contradict each other in. */
-  readonly warnings: readonly string[];
+  readonly warnings: readonly Warning[];
 }
 
 /**
@@ -48,14 +49,20 @@ export async function identify(
   return { layout, warnings: contradictions(target_plc, layout, model) };
 }
 
-function contradictions(target: FinsDetails["target_plc"], layout: Layout, model: string | undefined): string[] {
-  const words: string[] = [];
+function contradictions(target: FinsDetails["target_plc"], layout: Layout, model: string | undefined): Warning[] {
+  const found: Warning[] = [];
   const newer = isNewer(model);
-  if (target === "Cs1OrNewer" && newer === false) words.push(`the controller is a ${model}: set target_plc to Classic`);
-  if (target === "Classic" && newer === true) words.push(`the controller is a ${model}: set target_plc to Cs1OrNewer`);
+  if (target === "Cs1OrNewer" && newer === false)
+    found.push(warning("model_contradicts", `the controller is a ${model}: set target_plc to Classic`, "target_plc"));
+  if (target === "Classic" && newer === true)
+    found.push(warning("model_contradicts", `the controller is a ${model}: set target_plc to Cs1OrNewer`, "target_plc"));
   if (layout === "unknown")
-    words.push(
-      `the controller ${model === undefined ? "does not say its model" : `is a ${model}`}: set plc_series to c or cv, so that all its areas can be read`,
+    found.push(
+      warning(
+        "model_contradicts",
+        `the controller ${model === undefined ? "does not say its model" : `is a ${model}`}: set plc_series to c or cv, so that all its areas can be read`,
+        "plc_series",
+      ),
     );
-  return words;
+  return found;
 }

@@ -2,6 +2,7 @@ import net, { type AddressInfo } from "node:net";
 import { afterEach, describe, expect, it } from "vitest";
 import { FaultError } from "../../src/model/fault.ts";
 import { ReasonError } from "../../src/model/reason.ts";
+import { textsOf } from "../../src/model/testing/warnings.ts";
 import type { Value } from "../../src/model/value.ts";
 import { driverContext as context, deviceMemory } from "../../test/support/driver-context.ts";
 import { freePort } from "../../test/support/free-port.ts";
@@ -109,7 +110,7 @@ describe("limits that are smaller than those of Ethernet", () => {
     const first = await open(plc.port, { ctx: context({ device }) });
     expect(await read(first, words(600, 1))).toEqual(numbers(600, 1));
     expect(asked(plc)).toEqual([600, 88, 512, 62, 269, 269]);
-    expect(first.session.warnings?.()).toEqual(["the controller or the network takes reads of 269 words at most"]);
+    expect(textsOf(first.session.warnings?.())).toEqual(["the controller or the network takes reads of 269 words at most"]);
     plc.resetCounts();
     expect(await read(first, words(150, 20))).toEqual(numbers(150, 20));
     expect(asked(plc)).toEqual([-150, -128, -89, -61]);
@@ -147,7 +148,7 @@ describe("limits that are smaller than those of Ethernet", () => {
     expect(await read(opened, ["D5", "D500:DINT", "W30"])).toEqual([5, 501 * 65_536 + 500, 30]);
     // The simulator does not look at the items of a command that it does not know.
     expect(asked(plc)).toEqual([-0, 1, 2, 1]);
-    expect(opened.session.warnings?.()).toEqual([expect.stringMatching(/no multiple memory area read \(0104\)/)]);
+    expect(textsOf(opened.session.warnings?.())).toEqual([expect.stringMatching(/no multiple memory area read \(0104\)/)]);
     plc.resetCounts();
     expect(await read(opened, ["D5", "W30"])).toEqual([5, 30]);
     expect(asked(plc)).toEqual([1, 1]);
@@ -172,19 +173,19 @@ describe("end codes", () => {
     const opened = await open(plc.port);
     plc.statusBits = 0x40;
     expect(await read(opened, ["D3", "D4"])).toEqual([3, 4]);
-    expect(opened.session.warnings?.()).toEqual([expect.stringMatching(/does not stop it, such as a low battery/)]);
+    expect(textsOf(opened.session.warnings?.())).toEqual([expect.stringMatching(/does not stop it, such as a low battery/)]);
     plc.statusBits = 0x80;
     expect(await read(opened, ["D3900", "D3999:DINT"])).toEqual([
       expect.stringMatching(/^out_of_range \(points\): end code 0x110[34]/),
       expect.stringMatching(/^out_of_range \(points\): end code 0x110[34]/),
     ]);
-    expect(opened.session.warnings?.()).toEqual([expect.stringMatching(/fatal error and does not run/)]);
+    expect(textsOf(opened.session.warnings?.())).toEqual([expect.stringMatching(/fatal error and does not run/)]);
     plc.statusBits = 0;
     expect(await read(opened, ["E0_1"])).toEqual([
       "access_denied (points): end code 0x2002 (protected) for E0_1: release the protection in the controller",
     ]);
     expect(await read(opened, ["E1_1"])).toEqual([expect.stringMatching(/^not_found \(points\): end code 0x1101/)]);
-    expect(opened.session.warnings?.()).toEqual([]);
+    expect(textsOf(opened.session.warnings?.())).toEqual([]);
   });
 
   it.each([
@@ -456,7 +457,7 @@ describe("Classic controllers", () => {
     const opened = await open(plc.port, { details: classic });
     expect(await read(opened, ["CIO50", "A5", "E1_4", "D3000", "T5", "C3"])).toEqual([7, 9, 11, 3000, 123, 77]);
     expect(await read(opened, ["H30"])).toEqual([expect.stringMatching(/^address_invalid: .*CV series has no H/)]);
-    expect(opened.session.warnings?.()).toEqual([]);
+    expect(textsOf(opened.session.warnings?.())).toEqual([]);
   });
 
   it("that do not say their model are read where the series agree, and with a setting everywhere", async () => {
@@ -464,18 +465,18 @@ describe("Classic controllers", () => {
     plc.unknownCommands.add(READ_COMMANDS.controllerData);
     const unknown = await open(plc.port, { details: classic });
     expect(await read(unknown, ["CIO50", "D3", "T5", "H30"])).toEqual([7, 3, 123, expect.stringMatching(/set plc_series to c or cv/)]);
-    expect(unknown.session.warnings?.()).toEqual([expect.stringMatching(/does not say its model: set plc_series/)]);
+    expect(textsOf(unknown.session.warnings?.())).toEqual([expect.stringMatching(/does not say its model: set plc_series/)]);
     const known = await open(plc.port, { details: classic, local: { plc_series: "c" } });
     expect(await read(known, ["H30"])).toEqual([8]);
-    expect(known.session.warnings?.()).toEqual([]);
+    expect(textsOf(known.session.warnings?.())).toEqual([]);
   });
 
   it("and newer ones are told apart", async () => {
     const plc = await plcWith();
     const classicOne = await open(plc.port, { details: classic });
-    expect(classicOne.session.warnings?.()).toEqual(["the controller is a CP1L-EL20: set target_plc to Cs1OrNewer"]);
+    expect(textsOf(classicOne.session.warnings?.())).toEqual(["the controller is a CP1L-EL20: set target_plc to Cs1OrNewer"]);
     plc.identity.model = "C200HG-CPU43";
-    expect((await open(plc.port)).session.warnings?.()).toEqual(["the controller is a C200HG-CPU43: set target_plc to Classic"]);
+    expect(textsOf((await open(plc.port)).session.warnings?.())).toEqual(["the controller is a C200HG-CPU43: set target_plc to Classic"]);
   });
 
   it("that are busy while they are asked for their model are asked again", async () => {
@@ -491,7 +492,7 @@ it("warns of the bank that the program selects", async () => {
   const plc = await plcWith(({ memory }) => void memory.create("E0", 10).set([5], 1));
   const opened = await open(plc.port);
   expect(await read(opened, ["E1", "E0_1"])).toEqual([5, 5]);
-  expect(opened.session.warnings?.()).toEqual([expect.stringMatching(/the bank that the program has selected/)]);
+  expect(textsOf(opened.session.warnings?.())).toEqual([expect.stringMatching(/the bank that the program has selected/)]);
 });
 
 /** Answers each message that comes with the next of these; `SID` is the one that was asked with. */

@@ -1,4 +1,5 @@
 import { describe, expect, it } from "vitest";
+import { textsOf } from "../../src/model/testing/warnings.ts";
 import type { Limits } from "../driver.ts";
 import driver from "./driver.ts";
 import { nodesOf } from "./target.ts";
@@ -46,7 +47,7 @@ it("shares its place with sources over the same transport; what may be either co
 });
 
 it("warns of settings that have no effect", () => {
-  const warnings = (details: object, local: object) => driver.warningsOf?.(detailsOf(details), driver.settings.parse(local));
+  const warnings = (details: object, local: object) => textsOf(driver.warningsOf?.(detailsOf(details), driver.settings.parse(local)));
   expect(warnings({}, {})).toEqual([]);
   expect(warnings({ target_plc: "Classic" }, { plc_series: "cv", local_port: 9600 })).toEqual([]);
   expect(warnings({}, { plc_series: "cv", transport: "tcp", local_port: 9600 })).toEqual([

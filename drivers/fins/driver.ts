@@ -1,4 +1,5 @@
 import { DETAILS, type FinsDetails } from "../../src/model/details.ts";
+import { type Warning, warning } from "../../src/model/warning.ts";
 import { defineDriver } from "../driver.ts";
 import { type FinsVariable, parseAddress, wireOf } from "./address.ts";
 import { describeRead, type FinsLimits, type FinsRead, plan, planSteps } from "./plan.ts";
@@ -21,11 +22,12 @@ export default defineDriver<FinsDetails, FinsSettings, FinsVariable, FinsRead, F
     return ["fins", transport, local_port, retransmissions, local_address, remote_address, target_plc, plc_series].join(" ");
   },
   warningsOf({ target_plc }, { plc_series, transport, local_port }) {
-    const words: string[] = [];
+    const found: Warning[] = [];
     if (target_plc !== "Classic" && plc_series !== "auto")
-      words.push(`plc_series ${plc_series} has no effect: target_plc is ${target_plc}`);
-    if (transport === "tcp" && local_port > 0) words.push(`local_port ${local_port} has no effect: it is for UDP`);
-    return words;
+      found.push(warning("setting_without_effect", `plc_series ${plc_series} has no effect: target_plc is ${target_plc}`, "plc_series"));
+    if (transport === "tcp" && local_port > 0)
+      found.push(warning("setting_without_effect", `local_port ${local_port} has no effect: it is for UDP`, "local_port"));
+    return found;
   },
   limits: (granted, { max_words, max_items, max_gap, in_flight }) => ({
     ...granted,

@@ -2,6 +2,7 @@ import type { FinsDetails } from "../../src/model/details.ts";
 import { FaultError } from "../../src/model/fault.ts";
 import { ReasonError } from "../../src/model/reason.ts";
 import type { Reading } from "../../src/model/value.ts";
+import { type Warning, warning } from "../../src/model/warning.ts";
 import type { ConnectInput, DriverContext, Point, Prepared, Session } from "../driver.ts";
 import { Learned } from "../lib/learned.ts";
 import type { FinsVariable } from "./address.ts";
@@ -144,19 +145,29 @@ export class FinsSession implements Session<FinsVariable, FinsRead, FinsLimits> 
     }
   }
 
-  warnings(): readonly string[] {
-    const words = [...this.#controller.warnings];
+  warnings(): readonly Warning[] {
+    const found = [...this.#controller.warnings];
     const { maxWords, maxItems } = this.#learned.values;
-    if (maxWords < MAX_WORDS) words.push(`the controller or the network takes reads of ${maxWords} words at most`);
-    if (maxItems === 0) words.push("the controller reads ranges alone: it has no multiple memory area read (0104)");
-    else if (maxItems < MAX_ITEMS) words.push(`the controller or the network takes multiple reads of ${maxItems} words at most`);
+    if (maxWords < MAX_WORDS)
+      found.push(warning("device_limited", `the controller or the network takes reads of ${maxWords} words at most`, "words"));
+    if (maxItems === 0)
+      found.push(warning("device_limited", "the controller reads ranges alone: it has no multiple memory area read (0104)", "items"));
+    else if (maxItems < MAX_ITEMS)
+      found.push(warning("device_limited", `the controller or the network takes multiple reads of ${maxItems} words at most`, "items"));
     if (this.#usesCurrentBank)
-      words.push("addresses such as E100 are read from the bank that the program has selected at that moment; write E0_100 for one bank");
+      found.push(
+        warning(
+          "bank_not_fixed",
+          "addresses such as E100 are read from the bank that the program has selected at that moment; write E0_100 for one bank",
+        ),
+      );
     if (hasFatalError(this.#lastEndCode))
-      words.push("the controller has a fatal error and does not run its program: look at its error log");
+      found.push(warning("device_faulty", "the controller has a fatal error and does not run its program: look at its error log"));
     else if (hasNonFatalError(this.#lastEndCode))
-      words.push("the controller has an error that does not stop it, such as a low battery: look at its error log");
-    return words;
+      found.push(
+        warning("device_faulty", "the controller has an error that does not stop it, such as a low battery: look at its error log"),
+      );
+    return found;
   }
 
   alive(): boolean {

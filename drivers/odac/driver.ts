@@ -1,4 +1,5 @@
 import { DETAILS } from "../../src/model/details.ts";
+import { warning } from "../../src/model/warning.ts";
 import { withPlugin } from "../plugin/driver.ts";
 import { profileDriver } from "../profile/driver.ts";
 
@@ -12,8 +13,11 @@ export default withPlugin(
       forced === null
         ? []
         : [
-            `protocol_override is ${forced}: forcing a protocol writes to the controller for good, which the collector never does. ` +
-              `Select ${forced} at the controller itself, or let protocol_override be null in the configuration API; it is read as if ${forced} were selected`,
+            warning(
+              "protocol_forced",
+              `protocol_override is ${forced}: forcing a protocol writes to the controller for good, which the collector never does. ` +
+                `Select ${forced} at the controller itself, or let protocol_override be null in the configuration API; it is read as if ${forced} were selected`,
+            ),
           ],
   }),
 );

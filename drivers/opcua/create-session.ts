@@ -2,6 +2,7 @@ import { randomBytes } from "node:crypto";
 import { computeSignatureAsync, type NodeId, type SecurityPolicy, verifySignature } from "node-opcua-client";
 import type { OwnCertificate } from "../../src/model/pki.ts";
 import { ReasonError } from "../../src/model/reason.ts";
+import { type Warning, warning } from "../../src/model/warning.ts";
 import type { DriverContext } from "../driver.ts";
 import { bounded, stoppedWhile } from "../lib/abort.ts";
 import type { Channel } from "./client.ts";
@@ -20,7 +21,7 @@ export interface OpenedSession {
   readonly closeRequest: RequestOf<"CloseSession">;
   /** Without a request the server ends it after this long. */
   readonly timeoutMs: number;
-  readonly warnings: readonly string[];
+  readonly warnings: readonly Warning[];
 }
 
 /** The collector's certificate with its key. */
@@ -43,7 +44,7 @@ export interface Creation {
   readonly own: Own | undefined;
   readonly user: User;
   readonly settings: OpcuaSettings;
-  readonly warnings: readonly string[];
+  readonly warnings: readonly Warning[];
   /** The server may hold a session that could not be ended. */
   onLost(): void;
 }
@@ -191,6 +192,6 @@ function signed(serverCertificate: Buffer, serverNonce: Buffer, own: Own | undef
   return computeSignatureAsync(serverCertificate, serverNonce, own?.pair.key ?? null, wanted.policyUri as SecurityPolicy);
 }
 
-function expiry(own: Own | undefined): string[] {
-  return own?.certificate.notice === undefined ? [] : [own.certificate.notice];
+function expiry(own: Own | undefined): Warning[] {
+  return own?.certificate.notice === undefined ? [] : [warning("own_certificate_expires", own.certificate.notice)];
 }

@@ -1,6 +1,7 @@
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import { SECURITY_POLICIES, type SecurityMode, type SecurityPolicy } from "../../src/model/details.ts";
 import { ReasonError } from "../../src/model/reason.ts";
+import { textsOf } from "../../src/model/testing/warnings.ts";
 import { ALLOWED } from "../../test/conformance/allowed.ts";
 import { startFaultProxy } from "../../test/support/fault-proxy.ts";
 import { connect, context, detailsOf, readTexts, type TestPki, testPki } from "../../test/support/opcua.ts";
@@ -388,7 +389,7 @@ describe("a server that restarts", () => {
     const path = `/Objects/${simulator.plantIndex}:Plant/${simulator.plantIndex}:Types/${simulator.plantIndex}:Double`;
     const session = await open(details, context());
     expect(await readTexts(session, [ns, path], context())).toMatchObject([{ value: -2.25e-300 }, { value: -2.25e-300 }]);
-    expect(session.warnings?.()).toEqual([]);
+    expect(textsOf(session.warnings?.())).toEqual([]);
     await simulator.close();
     simulators.length = 0;
     await expect.poll(() => session.alive()).toBe(false);
@@ -400,7 +401,7 @@ describe("a server that restarts", () => {
       { value: -2.25e-300 },
       { value: -2.25e-300 },
     ]);
-    expect(renewed.warnings?.()).toEqual([expect.stringContaining("renumbered its namespaces")]);
+    expect(textsOf(renewed.warnings?.())).toEqual([expect.stringContaining("renumbered its namespaces")]);
   });
 });
 

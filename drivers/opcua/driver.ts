@@ -1,4 +1,5 @@
 import { DETAILS, type OpcuaDetails } from "../../src/model/details.ts";
+import { warning } from "../../src/model/warning.ts";
 import { defineDriver, type Limits } from "../driver.ts";
 import { isCounted, type OpcuaAddress, parseAddress, wireOf } from "./address.ts";
 import { lastingAddress } from "./first-namespaces.ts";
@@ -34,7 +35,10 @@ export default defineDriver<OpcuaDetails, OpcuaSettings, OpcuaAddress, OpcuaRead
   renumbered: {
     has: isCounted,
     warning: (count, source) =>
-      `${count} of its addresses ${count === 1 ? "names its namespace" : "name their namespaces"} by index (ns=), which a server may renumber when it starts: \`sudo collector variables nsu ${source}\` rewrites them with URIs (nsu=)`,
+      warning(
+        "addresses_renumberable",
+        `${count} of its addresses ${count === 1 ? "names its namespace" : "name their namespaces"} by index (ns=), which a server may renumber when it starts: \`sudo collector variables nsu ${source}\` rewrites them with URIs (nsu=)`,
+      ),
     lasting: (address, kept, details) => lastingAddress(address, kept, details.endpoint_url),
   },
   plan,

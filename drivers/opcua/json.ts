@@ -1,6 +1,7 @@
 import { messageOf } from "../../src/model/failure.ts";
 import { FaultError } from "../../src/model/fault.ts";
 import { ReasonError } from "../../src/model/reason.ts";
+import { type Warning, warning } from "../../src/model/warning.ts";
 import type { Timeouts } from "../driver.ts";
 import { AskTypes, type AskTypesDeps, MAX_ASKS } from "./ask-types.ts";
 import { BetweenReadouts, type Piece } from "./between-readouts.ts";
@@ -24,7 +25,7 @@ export interface JsonDeps extends Omit<AskTypesDeps, "maxBrowse" | "maxRead" | "
   alive(): boolean;
   /** The server is another one by now: what was looked up in this session holds no longer. */
   onOtherRun(words: string): void;
-  warn(words: string): void;
+  warn(found: Warning): void;
   /** Logs a warning that status has as long as it holds. */
   logOnce(words: string): void;
   debug(words: string): void;
@@ -98,7 +99,7 @@ export class Json {
 
   readonly toJson: ToJson = (value, odd, path) => jsonText(value, this.#expand, odd, path);
 
-  warnings(): readonly string[] {
+  warnings(): readonly Warning[] {
     return this.#types.warnings();
   }
 
@@ -166,7 +167,12 @@ export class Json {
       this.#types.forget();
       this.#deps.onOtherRun(otherRun);
     } else if (models !== undefined && this.#types.holdModels(models))
-      this.#deps.warn("the server has other versions of its models: the collector reads the definitions of its structures again");
+      this.#deps.warn(
+        warning(
+          "structures_read_again",
+          "the server has other versions of its models: the collector reads the definitions of its structures again",
+        ),
+      );
   }
 
   async #guarded(work: () => Promise<void>): Promise<void> {
@@ -176,10 +182,14 @@ export class Json {
       // If the session was lost, its readouts say why.
       if (!(error instanceof ReasonError)) this.#deps.debug(`a request between the readouts has failed: ${messageOf(error)}`);
     }
-    for (const words of this.#types.warnings()) this.#deps.logOnce(words);
+    for (const { text } of this.#types.warnings()) this.#deps.logOnce(text);
     for (const { node, since, until } of this.#types.takeChanges())
       this.#deps.warn(
-        `the server has changed the type ${node}: what was read of it between ${iso(since)} and ${iso(until)} may have been read by its definition of before`,
+        warning(
+          "structures_read_again",
+          `the server has changed the type ${node}: what was read of it between ${iso(since)} and ${iso(until)} may have been read by its definition of before`,
+          node,
+        ),
       );
   }
 }

@@ -1,4 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import { textsOf } from "../../src/model/testing/warnings.ts";
 import {
   all,
   array,
@@ -68,7 +69,7 @@ describe("types that are asked for once and believed for ever", () => {
     pair("B", "A");
     aheadMs += 31_000;
     await expect.poll(() => value(session)).toBe('{"B":1,"A":2}');
-    expect(session.warnings?.()).toContainEqual(
+    expect(textsOf(session.warnings?.())).toContainEqual(
       expect.stringMatching(/changed the type ns=2;i=10: what was read of it between 20.*Z and 20/),
     );
     expect(server.connections).toBe(1);
@@ -111,7 +112,7 @@ describe("types that are asked for once and believed for ever", () => {
     hiccup();
     const session = await wire.open();
     for (let i = 0; i < 3; i++) expect(await value(session)).toBe("no_answer");
-    expect(session.warnings?.()).toEqual([
+    expect(textsOf(session.warnings?.())).toEqual([
       expect.stringMatching(/what the structure ns=2;i=11 is .*(BadTimeout|BadTooManyOperations|even one question)/),
     ]);
     const asked = server.count("Browse");
@@ -121,7 +122,7 @@ describe("types that are asked for once and believed for ever", () => {
     pair("A", "B");
     aheadMs += 31_000;
     await expect.poll(() => value(session)).toBe(PAIR);
-    expect(session.warnings?.()).toEqual([]);
+    expect(textsOf(session.warnings?.())).toEqual([]);
   });
 
   it("a type without a definition is asked for once", async () => {
@@ -149,7 +150,7 @@ describe("types that are asked for once and believed for ever", () => {
     await expect
       .poll(async () => {
         expect(await value(session)).toBe(PAIR);
-        return session.warnings?.();
+        return textsOf(session.warnings?.());
       })
       .toEqual([expect.stringContaining("it is read as before")]);
   });
@@ -181,7 +182,7 @@ describe("types that are asked for once and believed for ever", () => {
     await expect
       .poll(async () => {
         expect(["no_answer", PAIR]).toContain(await value(session));
-        return session.warnings?.();
+        return textsOf(session.warnings?.());
       })
       .toContainEqual(expect.stringContaining("other versions of its models"));
     await expect.poll(() => value(session)).toBe(PAIR);

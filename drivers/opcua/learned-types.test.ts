@@ -1,4 +1,5 @@
 import { expect, it } from "vitest";
+import { textsOf } from "../../src/model/testing/warnings.ts";
 import { AGAIN_MS, type Ask, LearnedTypes, type Told } from "./learned-types.ts";
 
 const ENCODING = "ns=2;i=11";
@@ -96,7 +97,7 @@ it.each(["refused", "failed"] as const)("asks again 30 s after it was %s, with a
   const said: Record<string, Told> = { ...MINE, "fields ns=2;i=12": { type, words: "BadTimeout" } };
   const { types, asked, learn, later } = learning(said);
   expect(learn().type).toBe(type === "refused" ? "bytes" : "waits");
-  expect(types.warnings()).toEqual([expect.stringContaining("BadTimeout")]);
+  expect(textsOf(types.warnings())).toEqual([expect.stringContaining("BadTimeout")]);
   const { length } = asked;
   later(AGAIN_MS - 1);
   learn();
@@ -104,7 +105,7 @@ it.each(["refused", "failed"] as const)("asks again 30 s after it was %s, with a
   later(1);
   Object.assign(said, MINE);
   expect(learn().type).toBe("definition");
-  expect(types.warnings()).toEqual([]);
+  expect(textsOf(types.warnings())).toEqual([]);
 });
 
 it("does not believe a definition that a value did not fit, until the server has said it again", () => {
@@ -137,5 +138,5 @@ it("has a bound for what one server may define", () => {
   const { types } = learning({});
   for (let i = 0; i < 1000; i++) expect(types.verdictOf(`ns=2;i=${i}`).type).toBe("waits");
   expect(types.verdictOf("ns=2;i=1000").type).toBe("bytes");
-  expect(types.warnings()).toContainEqual(expect.stringContaining("more than 1000 structures"));
+  expect(textsOf(types.warnings())).toContainEqual(expect.stringContaining("more than 1000 structures"));
 });

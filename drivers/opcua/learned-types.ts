@@ -1,4 +1,5 @@
 import { NodeId, resolveNodeId } from "node-opcua-client";
+import { type Warning, warning } from "../../src/model/warning.ts";
 import { EXTENSION_OBJECT, wireType } from "./built-in.ts";
 import { STANDARD_TYPES } from "./standard-structures.ts";
 import { type Definition, type FieldType, MAX_FIELDS } from "./structures.ts";
@@ -216,19 +217,18 @@ export class LearnedTypes {
   }
 
   /** One sentence for each thing that cannot be learned. */
-  warnings(): readonly string[] {
-    const words = new Set<string>();
+  warnings(): readonly Warning[] {
+    const found = new Map<string, Warning>();
     for (const encoding of this.#wanted) {
       const { trouble, verdict } = this.#insightOf(encoding);
       if (trouble === undefined) continue;
       const cost =
         verdict.type === "bytes" ? "its values stay bytes" : verdict.type === "waits" ? "its values wait for it" : "it is read as before";
-      words.add(
-        `the server does not say what the structure ${encoding} is (${trouble}): ${cost}; the collector asks again every ${AGAIN_MS / 1000} s`,
-      );
+      const text = `the server does not say what the structure ${encoding} is (${trouble}): ${cost}; the collector asks again every ${AGAIN_MS / 1000} s`;
+      found.set(text, warning("structure_unknown", text, encoding));
     }
-    if (this.#hasTooMany) words.add(TOO_MANY);
-    return [...words];
+    if (this.#hasTooMany) found.set(TOO_MANY, warning("structure_unknown", TOO_MANY));
+    return [...found.values()];
   }
 
   #collect(max: number, asksOf: (insight: Insight, encoding: string) => readonly Ask[]): readonly Ask[] {

@@ -18,7 +18,7 @@ it("follows a namespace that has moved, and says so", () => {
   expect(names.indexOf(2)).toBeUndefined();
   expect(names.indexOf(1)).toBe(1);
   expect(names.missing(2)).toContain('"a", which was ns=2');
-  expect(names.warning).toContain("ns=2 (a) is gone; ns=3 (b) is ns=2 now");
+  expect(names.warning?.text).toContain("ns=2 (a) is gone; ns=3 (b) is ns=2 now");
 });
 
 it("finds every URI where it is today", () => {

@@ -1,3 +1,4 @@
+import { type Warning, warning } from "../../src/model/warning.ts";
 import type { Namespace } from "./address.ts";
 
 /** OPC UA's own, and the server's (OPC 10000-3, 8.2.2): these two never move. */
@@ -9,7 +10,7 @@ export interface Namespaces {
   indexOf(namespace: Namespace): number | undefined;
   missing(namespace: Namespace): string;
   /** What to tell the people who wrote ns= addresses; undefined: the indexes are what they were. */
-  readonly warning: string | undefined;
+  readonly warning: Warning | undefined;
 }
 
 /**
@@ -38,6 +39,9 @@ export function namespacesOf(first: readonly (string | null)[], now: readonly (s
     warning:
       moved.length === 0
         ? undefined
-        : `the server has renumbered its namespaces: ${moved.slice(0, 10).join("; ")}; addresses with ns= are read where their namespace is now, write them with nsu= to be sure`,
+        : warning(
+            "namespaces_renumbered",
+            `the server has renumbered its namespaces: ${moved.slice(0, 10).join("; ")}; addresses with ns= are read where their namespace is now, write them with nsu= to be sure`,
+          ),
   };
 }

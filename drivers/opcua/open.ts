@@ -5,6 +5,7 @@ import { messageOf } from "../../src/model/failure.ts";
 import { knownStatus } from "../../src/model/opcua-statuses.ts";
 import type { Pki } from "../../src/model/pki.ts";
 import { ReasonError } from "../../src/model/reason.ts";
+import { type Warning, warning } from "../../src/model/warning.ts";
 import type { ConnectInput, DriverContext, Endpoint } from "../driver.ts";
 import { askEndpoints } from "./ask-endpoints.ts";
 import { openChannel } from "./client.ts";
@@ -132,7 +133,7 @@ async function trust(
   { endpoint }: Choice,
   { details, settings }: OpcuaInput,
   ctx: DriverContext,
-): Promise<string[]> {
+): Promise<Warning[]> {
   if (chain.length === 0) throw certificateRefused("the server has no certificate, and the configured security needs one");
   if (!ctx.pki)
     throw new ReasonError(
@@ -158,7 +159,12 @@ async function trust(
     );
   return verdict.hosts.length > 0
     ? []
-    : [`the server's certificate names neither ${host} nor ${details.host}; it is trusted by its thumbprint ${verdict.thumbprint}`];
+    : [
+        warning(
+          "certificate_unnamed",
+          `the server's certificate names neither ${host} nor ${details.host}; it is trusted by its thumbprint ${verdict.thumbprint}`,
+        ),
+      ];
 }
 
 /** Our certificate, for the words of a refusal that is about it; empty for any other. */

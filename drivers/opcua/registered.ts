@@ -1,5 +1,6 @@
 import type { NodeId } from "node-opcua-client";
 import { FaultError } from "../../src/model/fault.ts";
+import { type Warning, warning } from "../../src/model/warning.ts";
 import type { RawValue } from "./binary.ts";
 import type { CallContext, Channel } from "./client.ts";
 import { inParts } from "./resolve.ts";
@@ -10,11 +11,11 @@ import { codeOf, STATUS } from "./status-codes.ts";
 export class Registered {
   readonly #call: Channel["call"];
   readonly #maxNodes: number;
-  readonly #warn: (words: string) => void;
+  readonly #warn: (found: Warning) => void;
   readonly #known = new Map<string, NodeId>();
   #isRefused = false;
 
-  constructor(call: Channel["call"], maxNodes: number, warn: (words: string) => void) {
+  constructor(call: Channel["call"], maxNodes: number, warn: (found: Warning) => void) {
     this.#call = call;
     this.#maxNodes = maxNodes;
     this.#warn = warn;
@@ -31,7 +32,7 @@ export class Registered {
     } catch (error) {
       if (!(error instanceof FaultError)) throw error;
       this.#isRefused = true;
-      this.#warn(`the server registers no nodes (${error.message}): they are read without`);
+      this.#warn(warning("nodes_not_registered", `the server registers no nodes (${error.message}): they are read without`));
     }
     return nodes.map((node) => this.#known.get(node.toString()) ?? node);
   }

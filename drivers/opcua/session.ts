@@ -3,6 +3,7 @@ import { FaultError } from "../../src/model/fault.ts";
 import { ReasonError } from "../../src/model/reason.ts";
 import { isSourceTime } from "../../src/model/source-time.ts";
 import type { Reading } from "../../src/model/value.ts";
+import { type Warning, warning } from "../../src/model/warning.ts";
 import type { Discovered, DriverContext, Endpoint, Limits, Point, Session } from "../driver.ts";
 import { isCounted, type OpcuaAddress, type ResolvedAddress } from "./address.ts";
 import type { ReadAnswer } from "./answers.ts";
@@ -165,7 +166,7 @@ class OpcuaSession implements Session<OpcuaAddress, OpcuaRead, Limits> {
   readonly #capabilities: Capabilities;
   readonly #server: ServerMemory;
   readonly #log: DriverContext["log"];
-  readonly #warnings: string[];
+  readonly #warnings: Warning[];
   readonly #call: Channel["call"];
   readonly #endpointUrl: string;
   readonly #namespaces: Namespaces;
@@ -200,7 +201,10 @@ class OpcuaSession implements Session<OpcuaAddress, OpcuaRead, Limits> {
     const namespaces = namespacesOf(first, capabilities.namespaces);
     if (Math.abs(channel.clockAheadMs) > SKEW_MS && isSourceTime(Date.now() + channel.clockAheadMs))
       this.#warn(
-        `the server's clock is ${Math.round(Math.abs(channel.clockAheadMs) / 1000)} s ${channel.clockAheadMs > 0 ? "ahead of" : "behind"} the collector's: source time stamps are the server's`,
+        warning(
+          "device_clock_differs",
+          `the server's clock is ${Math.round(Math.abs(channel.clockAheadMs) / 1000)} s ${channel.clockAheadMs > 0 ? "ahead of" : "behind"} the collector's: source time stamps are the server's`,
+        ),
       );
     this.#call = call;
     this.#namespaces = namespaces;
@@ -217,14 +221,14 @@ class OpcuaSession implements Session<OpcuaAddress, OpcuaRead, Limits> {
       timeouts: ctx.timeouts,
       alive: () => this.alive(),
       onOtherRun: (words) => this.#beginAgain(words),
-      warn: (words) => this.#warn(words),
+      warn: (found) => this.#warn(found),
       logOnce: (words) => this.#logOnce(words),
       debug: (words) => this.#log.debug({}, words),
     });
     const { max_nodes: maxNodes, max_answer_bytes: maxBytes, in_flight: inFlight, read_mode: mode } = settings;
     const maxPoints = Math.max(1, Math.min(maxNodes, capabilities.maxRead || maxNodes, server.facts.maxPoints ?? maxNodes));
     this.limits = { maxPoints, maxBytes, inFlight };
-    const warn = (words: string) => this.#warn(words);
+    const warn = (found: Warning) => this.#warn(found);
     if (mode === "registered") this.#registered = new Registered(call, capabilities.maxRegister || 1000, warn);
     if (mode === "subscribe")
       this.#subscription = new Subscription({
@@ -316,7 +320,7 @@ class OpcuaSession implements Session<OpcuaAddress, OpcuaRead, Limits> {
     return this.#opened.channel.alive();
   }
 
-  warnings(): readonly string[] {
+  warnings(): readonly Warning[] {
     return [...this.#warnings, ...this.#json.warnings()];
   }
 
@@ -334,10 +338,10 @@ class OpcuaSession implements Session<OpcuaAddress, OpcuaRead, Limits> {
     this.#opened.channel.lose(new ReasonError("CONNECTION_CLOSED", words, { sessionLost: true }));
   }
 
-  #warn(words: string): void {
-    if (this.#warnings.includes(words)) return;
-    this.#warnings.push(words);
-    this.#logOnce(words);
+  #warn(found: Warning): void {
+    if (this.#warnings.some(({ text }) => text === found.text)) return;
+    this.#warnings.push(found);
+    this.#logOnce(found.text);
   }
 
   #logOnce(words: string): void {

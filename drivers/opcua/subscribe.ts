@@ -2,6 +2,7 @@ import type { ReadValueId } from "node-opcua-client";
 import { messageOf } from "../../src/model/failure.ts";
 import { FaultError } from "../../src/model/fault.ts";
 import { sleep } from "../../src/model/timer.ts";
+import { type Warning, warning } from "../../src/model/warning.ts";
 import { notificationOf } from "./answers.ts";
 import type { ExtensionBody, RawValue } from "./binary.ts";
 import type { CallContext, Channel } from "./client.ts";
@@ -19,7 +20,7 @@ export interface SubscriptionOptions {
   readonly settings: Pick<OpcuaSettings, "sampling_interval" | "publishing_interval">;
   /** Items in one request. */
   readonly maxItems: number;
-  warn(words: string): void;
+  warn(found: Warning): void;
 }
 
 interface Item {
@@ -104,7 +105,7 @@ export class Subscription {
     this.#items.clear();
     this.#byHandle.clear();
     this.#news.resolve();
-    this.#options.warn(`${words}: values are read without a subscription (read_mode)`);
+    this.#options.warn(warning("subscription_refused", `${words}: values are read without a subscription (read_mode)`));
   }
 
   #itemOf(node: ReadValueId, wanted: Item[]): Item {
@@ -153,7 +154,11 @@ export class Subscription {
     );
     if (response.revisedPublishingInterval > 2 * settings.publishing_interval)
       warn(
-        `the server sends changes every ${Math.round(response.revisedPublishingInterval)} ms, not every ${settings.publishing_interval} ms (publishing_interval)`,
+        warning(
+          "subscription_refused",
+          `the server sends changes every ${Math.round(response.revisedPublishingInterval)} ms, not every ${settings.publishing_interval} ms (publishing_interval)`,
+          "publishing_interval",
+        ),
       );
     const silentMs =
       (1 + OUTSTANDING) * response.revisedPublishingInterval * Math.max(1, response.revisedMaxKeepAliveCount) + ctx.timeouts.answerMs;

@@ -1,6 +1,9 @@
 import { expect, it } from "vitest";
 import type { OpcuaDetails } from "../../src/model/details.ts";
-import { warningsOf } from "./warnings.ts";
+import { textsOf } from "../../src/model/testing/warnings.ts";
+import { warningsOf as warned } from "./warnings.ts";
+
+const warningsOf = (details: OpcuaDetails) => textsOf(warned(details));
 
 const secure: OpcuaDetails = {
   type: "opcua",

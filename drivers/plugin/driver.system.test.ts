@@ -4,6 +4,7 @@ import path from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { boundOptions } from "../../src/configuration/bindings.ts";
 import { silentLog } from "../../src/model/context.ts";
+import { textsOf } from "../../src/model/testing/warnings.ts";
 import { driverContext } from "../../test/support/driver-context.ts";
 import { type LineDevice, startLineDevice } from "../../test/support/plugin/line-device.ts";
 import type { AnySession, DriverContext, Request } from "../driver.ts";
@@ -210,7 +211,7 @@ describe("a plugin that", () => {
     const warnings: (readonly string[])[] = [];
     for (let session = 0; session < 3; session++) {
       const open = await connect(broken("fourth"), { device, log });
-      warnings.push(open.warnings?.() ?? []);
+      warnings.push(textsOf(open.warnings?.()));
       for (let read = 0; read < 3; read++) expect(await readAll(open, ["a"])).toMatchObject([{ value: 1 }]);
       await expect(readAll(open, ["a"])).rejects.toMatchObject({ reason: { type: "UNKNOWN" } });
       await open.close();

@@ -2,6 +2,7 @@ import { unboundWords } from "../../src/model/binding.ts";
 import { FaultError } from "../../src/model/fault.ts";
 import type { BoundType } from "../../src/model/profile-details.ts";
 import { ReasonError } from "../../src/model/reason.ts";
+import { type Warning, warning } from "../../src/model/warning.ts";
 import { type AnyDriver, type DriverContext, defineDriver, type Limits } from "../driver.ts";
 import { resolveHost } from "../lib/resolve.ts";
 import type { ProfileSettings } from "../profile/settings.ts";
@@ -27,11 +28,17 @@ export const FLOW_WORDS = "not known: a plugin's, which passes no fence";
 const nameOf = ({ command, socket }: Plugin): string => socket ?? command?.join(" ") ?? "";
 
 /** What status shows while a plugin reads a source. Pure. */
-export const pluginWarnings = (plugin: Plugin): readonly string[] => [
-  `a plugin (${nameOf(plugin)}) reads this source: what it sends to the device passes no fence of the collector`,
+export const pluginWarnings = (plugin: Plugin): readonly Warning[] => [
+  warning(
+    "plugin_unfenced",
+    `a plugin (${nameOf(plugin)}) reads this source: what it sends to the device passes no fence of the collector`,
+  ),
   ...(plugin.command
     ? [
-        "the plugin runs as the collector's own user and can read what the collector can; on a device set plugin.socket (collector plugin unit)",
+        warning(
+          "plugin_has_rights",
+          "the plugin runs as the collector's own user and can read what the collector can; on a device set plugin.socket (collector plugin unit)",
+        ),
       ]
     : []),
 ];

@@ -1,5 +1,6 @@
 import type { Log } from "../../src/model/context.ts";
 import type { ReasonError } from "../../src/model/reason.ts";
+import { type Warning, warning } from "../../src/model/warning.ts";
 import type { DeviceMemory } from "../driver.ts";
 
 /** Two ends within this are no accident. */
@@ -42,9 +43,9 @@ export class PluginEnds {
   }
 
   /** For status; undefined: it ends seldom, or not at all. */
-  warning(): string | undefined {
+  warning(): Warning | undefined {
     const kept = this.#kept();
-    return kept?.isTrouble ? wordsOf(kept) : undefined;
+    return kept?.isTrouble ? warning("plugin_ends", wordsOf(kept)) : undefined;
   }
 
   #kept(): Kept | undefined {

@@ -2,6 +2,7 @@ import * as z from "zod";
 import { FaultError } from "../../src/model/fault.ts";
 import { ReasonError } from "../../src/model/reason.ts";
 import { type DataType, formatDataType, parseDataType, type Reading } from "../../src/model/value.ts";
+import type { Warning } from "../../src/model/warning.ts";
 import type { Discovered, DriverContext, Limits, Point, Request, Session } from "../driver.ts";
 import {
   CLOSE_MS,
@@ -91,7 +92,7 @@ export class PluginSession implements Session<PluginAddress, PluginRequest, Limi
     });
   }
 
-  warnings(): readonly string[] {
+  warnings(): readonly Warning[] {
     const warning = this.#ends.warning();
     return warning === undefined ? [] : [warning];
   }

@@ -4,6 +4,7 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } fr
 import { loadProfile } from "../../src/configuration/profile-file.ts";
 import { unboundWords } from "../../src/model/binding.ts";
 import type { Profile } from "../../src/model/profile.ts";
+import { textsOf } from "../../src/model/testing/warnings.ts";
 import type { Reading } from "../../src/model/value.ts";
 import { driverContext } from "../../test/support/driver-context.ts";
 import type { AnySession, DriverContext } from "../driver.ts";
@@ -137,7 +138,7 @@ describe("a simple framed device, by a profile of ten lines", () => {
       weight: { quality: "good", value: 2 },
       count: { quality: "good", value: 9 },
     });
-    expect(session.warnings?.()).toEqual([
+    expect(textsOf(session.warnings?.())).toEqual([
       "5 bytes between frames were skipped since connecting",
       "1 frames with a wrong checksum were skipped since connecting",
     ]);
@@ -253,14 +254,16 @@ describe("odac in host mode", () => {
       condition: "configuration_invalid",
       detail: "the profile ODAC host mode is for protocol_override host or none; the data source has odac",
     });
-    expect(odac.warningsOf?.(details("host"), settingsWith({}))[0]).toMatch(
+    expect(odac.warningsOf?.(details("host"), settingsWith({}))[0]?.text).toMatch(
       /writes to the controller for good, which the collector never does\. Select host/,
     );
-    expect(odac.warningsOf?.(details(), settingsWith({}))).toEqual([
+    expect(textsOf(odac.warningsOf?.(details(), settingsWith({})))).toEqual([
       "the profile ODAC host mode has been verified on no device (verified_on is empty): compare values with the machine's own display",
     ]);
     const verified = settingsWith({}, { ...ODAC, verified_on: ["ACME 5, firmware 1.2, 2026-11-20"] });
-    expect(odac.warningsOf?.(details(), verified)).toEqual(["the profile ODAC host mode was verified on ACME 5, firmware 1.2, 2026-11-20"]);
+    expect(textsOf(odac.warningsOf?.(details(), verified))).toEqual([
+      "the profile ODAC host mode was verified on ACME 5, firmware 1.2, 2026-11-20",
+    ]);
   });
 
   test("parameters are checked, and named", () => {

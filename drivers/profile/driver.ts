@@ -3,6 +3,7 @@ import { unboundWords } from "../../src/model/binding.ts";
 import { FaultError } from "../../src/model/fault.ts";
 import type { Profile } from "../../src/model/profile.ts";
 import type { BoundType } from "../../src/model/profile-details.ts";
+import { type Warning, warning } from "../../src/model/warning.ts";
 import { type AnyDriver, type DriverContext, defineDriver, type Limits } from "../driver.ts";
 import { resolveHost } from "../lib/resolve.ts";
 import { openTcp } from "../lib/tcp.ts";
@@ -24,7 +25,7 @@ export interface BoundDriver<D extends { readonly host: string; readonly port: n
   /** Who connects, where the details say it; undefined: the profile says. */
   roleOf?(details: D): "client" | "listener";
   /** See `Driver.warningsOf`. */
-  warningsOf?(details: D): readonly string[];
+  warningsOf?(details: D): readonly Warning[];
 }
 
 /** What status shows of where a profile was tried. */
@@ -46,7 +47,10 @@ export function profileDriver<D extends { readonly host: string; readonly port: 
     endpoint: ({ host, port }) => ({ host, port, transport: "tcp" }),
     keepsConnection: () => true,
     listensAt: (given, settings) => (settings.profile?.role === "listener" ? placeOf(given, settings) : undefined),
-    warningsOf: (given, { profile }) => [...(bound.warningsOf?.(given) ?? []), ...(profile ? [verifiedWords(profile)] : [])],
+    warningsOf: (given, { profile }) => [
+      ...(bound.warningsOf?.(given) ?? []),
+      ...(profile ? [warning(profile.verified_on.length === 0 ? "profile_unverified" : "profile_verified", verifiedWords(profile))] : []),
+    ],
     problemOf(given, settings) {
       const { profile } = settings;
       if (!profile) return { condition: "type_not_supported", detail: unboundWords(type) };

@@ -2,6 +2,7 @@ import { parseDuration } from "../../src/model/duration.ts";
 import type { Profile } from "../../src/model/profile.ts";
 import { ReasonError } from "../../src/model/reason.ts";
 import { sleep } from "../../src/model/timer.ts";
+import { type Warning, warning } from "../../src/model/warning.ts";
 import type { Withheld } from "../../src/model/wire.ts";
 import type { DriverContext } from "../driver.ts";
 import type { Connection } from "../lib/connection.ts";
@@ -134,12 +135,13 @@ export class ProfileLink {
   }
 
   /** What a person should know of what came. */
-  warnings(): readonly string[] {
-    const words: string[] = [];
-    if (this.#skippedBytes > 0) words.push(`${this.#skippedBytes} bytes between frames were skipped since connecting`);
-    if (this.#damagedFrames > 0) words.push(`${this.#damagedFrames} frames with a wrong checksum were skipped since connecting`);
-    if (this.#unknownFrames > 0) words.push(`${this.#unknownFrames} frames that nothing in the profile fits came since connecting`);
-    return words;
+  warnings(): readonly Warning[] {
+    const found: Warning[] = [];
+    const skipped = (text: string, about: string) => found.push(warning("frames_skipped", text, about));
+    if (this.#skippedBytes > 0) skipped(`${this.#skippedBytes} bytes between frames were skipped since connecting`, "bytes");
+    if (this.#damagedFrames > 0) skipped(`${this.#damagedFrames} frames with a wrong checksum were skipped since connecting`, "checksum");
+    if (this.#unknownFrames > 0) skipped(`${this.#unknownFrames} frames that nothing in the profile fits came since connecting`, "unknown");
+    return found;
   }
 
   #frameOf(send: NonNullable<CompiledRequest["send"]>, request: CompiledRequest, args: readonly string[]): Buffer {

@@ -4,6 +4,7 @@ import { Networks } from "../../src/lib/networks.ts";
 import type { Log } from "../../src/model/context.ts";
 import { toReasonError } from "../../src/model/failure.ts";
 import { ReasonError } from "../../src/model/reason.ts";
+import { type Warning, warning } from "../../src/model/warning.ts";
 import type { Wire } from "../../src/model/wire.ts";
 import type { DriverContext } from "../driver.ts";
 import { bounded, stoppedWhile } from "../lib/abort.ts";
@@ -89,7 +90,7 @@ export class ExpectedPeer {
   }
 
   /** Of strangers that were refused at this place, in words. */
-  warnings(): readonly string[] {
+  warnings(): readonly Warning[] {
     return this.#listener.warnings();
   }
 
@@ -200,11 +201,14 @@ class Listener {
     for (const peer of [...this.#peers]) peer.end();
   }
 
-  warnings(): readonly string[] {
+  warnings(): readonly Warning[] {
     return this.#strangers === 0
       ? []
       : [
-          `${this.#strangers} connections to ${this.#at} were refused, the last from ${this.#lastStranger}: only the host of a data source and its peers may connect`,
+          warning(
+            "stranger_refused",
+            `${this.#strangers} connections to ${this.#at} were refused, the last from ${this.#lastStranger}: only the host of a data source and its peers may connect`,
+          ),
         ];
   }
 

@@ -2,6 +2,7 @@ import { parseDuration } from "../../src/model/duration.ts";
 import { FaultError } from "../../src/model/fault.ts";
 import { ReasonError } from "../../src/model/reason.ts";
 import type { Reading } from "../../src/model/value.ts";
+import type { Warning } from "../../src/model/warning.ts";
 import type { Discovered, DriverContext, Limits, Session } from "../driver.ts";
 import type { Connection } from "../lib/connection.ts";
 import { type ProfileAddress, parseAddress } from "./address.ts";
@@ -101,7 +102,7 @@ export class ProfileSession implements Session<ProfileAddress, ProfileRequest, L
     }
   }
 
-  warnings(): readonly string[] {
+  warnings(): readonly Warning[] {
     return [...(this.#link?.warnings() ?? []), ...(this.#peer?.warnings() ?? [])];
   }
 

@@ -3,6 +3,7 @@ import { afterEach, describe, expect, it } from "vitest";
 import { silentLog } from "../../src/model/context.ts";
 import { FaultError, PartialRefusal } from "../../src/model/fault.ts";
 import { ReasonError } from "../../src/model/reason.ts";
+import { textsOf } from "../../src/model/testing/warnings.ts";
 import type { Reading, Value } from "../../src/model/value.ts";
 import { driverContext as context, deviceMemory } from "../../test/support/driver-context.ts";
 import type { AnySession, Limits, Point } from "../driver.ts";
@@ -310,7 +311,7 @@ describe("a controller that takes less than it should", () => {
     expect(await read(opened, words(30, 10))).toEqual(wordValues(30, 10));
     const learned = overItems === "cut" ? 7 : 5;
     expect(opened.session.limits).toMatchObject({ maxItems: learned });
-    expect(opened.session.warnings?.()).toEqual([`the controller answers ${learned} ranges of one job, fewer than 20`]);
+    expect(textsOf(opened.session.warnings?.())).toEqual([`the controller answers ${learned} ranges of one job, fewer than 20`]);
     plc.resetCounts();
     const next = await open(plc.port, { max_gap: 0 }, context({ device }));
     expect(await read(next, words(30, 10))).toEqual(wordValues(30, 10));
@@ -326,7 +327,7 @@ describe("a controller that takes less than it should", () => {
     const opened = await open(plc.port, {}, context({ device }));
     expect(await read(opened, ["DB1.DBW0[400]"])).toEqual([wordValues(400, 1)]);
     expect(opened.session.limits).toMatchObject({ pduBytes: 240 });
-    expect(opened.session.warnings?.()).toEqual([expect.stringContaining("240 bytes at most")]);
+    expect(textsOf(opened.session.warnings?.())).toEqual([expect.stringContaining("240 bytes at most")]);
     const next = await open(plc.port, {}, context({ device }));
     expect(next.session.limits).toMatchObject({ pduBytes: 240 });
   });

@@ -2,6 +2,7 @@ import type { S7Details } from "../../src/model/details.ts";
 import { FaultError } from "../../src/model/fault.ts";
 import { ReasonError } from "../../src/model/reason.ts";
 import type { Reading } from "../../src/model/value.ts";
+import { type Warning, warning } from "../../src/model/warning.ts";
 import type { ConnectInput, DriverContext, Endpoint, Session } from "../driver.ts";
 import type { Connection } from "../lib/connection.ts";
 import { connectIso } from "../lib/iso-connect.ts";
@@ -139,13 +140,20 @@ export class S7Session implements Session<S7Address, S7Read, S7Limits> {
     return this.#link.ask(ctx, () => describeRead(request), job.packets, take);
   }
 
-  warnings(): readonly string[] {
+  warnings(): readonly Warning[] {
     const { maxItems, pduBytes } = this.#learned.values;
-    const words: string[] = [];
-    if (maxItems < MAX_ITEMS) words.push(`the controller answers ${maxItems} ranges of one job, fewer than ${MAX_ITEMS}`);
+    const found: Warning[] = [];
+    if (maxItems < MAX_ITEMS)
+      found.push(warning("device_limited", `the controller answers ${maxItems} ranges of one job, fewer than ${MAX_ITEMS}`, "ranges"));
     if (pduBytes < this.#settings.pdu_size)
-      words.push(`the controller refuses messages of the size that it grants; it is sent ${pduBytes} bytes at most`);
-    return words;
+      found.push(
+        warning(
+          "device_limited",
+          `the controller refuses messages of the size that it grants; it is sent ${pduBytes} bytes at most`,
+          "bytes",
+        ),
+      );
+    return found;
   }
 
   alive(): boolean {

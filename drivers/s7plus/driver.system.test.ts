@@ -2,6 +2,7 @@ import { afterEach, describe, expect, it } from "vitest";
 import { type Log, silentLog } from "../../src/model/context.ts";
 import { FaultError } from "../../src/model/fault.ts";
 import { ReasonError } from "../../src/model/reason.ts";
+import { textsOf } from "../../src/model/testing/warnings.ts";
 import { formatDataType, type Reading, type Value } from "../../src/model/value.ts";
 import { driverContext as context, deviceMemory } from "../../test/support/driver-context.ts";
 import type { AnySession, Confirmation, Discovered, DriverContext, Point } from "../driver.ts";
@@ -139,7 +140,7 @@ describe("reading", () => {
     const { ready } = await prepare(session, values(60));
     expect(await readReady(session, ready)).toEqual(numbers(60));
     expect(session.limits).toMatchObject({ maxItems: 7 });
-    expect(session.warnings?.()).toEqual([expect.stringContaining("the collector asks for 7")]);
+    expect(textsOf(session.warnings?.())).toEqual([expect.stringContaining("the collector asks for 7")]);
     const before = plc.requests.getMultiVariables ?? 0;
     expect(await readReady(session, ready)).toEqual(numbers(60));
     expect(plc.requests.getMultiVariables).toBe(before + 9);
@@ -638,7 +639,7 @@ describe("the look behind the values", () => {
     plc.resetCounts();
     expect(await next.confirm?.(ready, 1000, context())).toEqual({ doubtful: [], ageMs: undefined });
     expect(plc.lastRequests).toEqual([]);
-    expect(next.warnings?.()).toEqual([expect.stringMatching(words ?? /^the PLC does not tell of single blocks/)]);
+    expect(textsOf(next.warnings?.())).toEqual([expect.stringMatching(words ?? /^the PLC does not tell of single blocks/)]);
     expect(next.epoch).toBe(epoch);
   });
 
@@ -652,7 +653,7 @@ describe("the look behind the values", () => {
       changes.push((await session.confirm?.(ready, 1000, context()))?.doubtful.length ?? -1);
     }
     expect(changes).toEqual([2, 2, 2, 2, 0, 0]);
-    expect(session.warnings?.()).toEqual([expect.stringContaining("say at each look that they were changed")]);
+    expect(textsOf(session.warnings?.())).toEqual([expect.stringContaining("say at each look that they were changed")]);
     const unasked = await open(plc, { local: { program_check: 0 } });
     const { ready } = await prepare(unasked, TEXTS);
     plc.resetCounts();

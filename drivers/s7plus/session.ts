@@ -1,6 +1,7 @@
 import type { S7plusDetails } from "../../src/model/details.ts";
 import { FaultError } from "../../src/model/fault.ts";
 import type { Reading } from "../../src/model/value.ts";
+import { type Warning, warning } from "../../src/model/warning.ts";
 import type { Confirmation, ConnectInput, Discovered, DriverContext, Endpoint, Point, Prepared, Session } from "../driver.ts";
 import { openTcp } from "../lib/tcp.ts";
 import type { PlusAddress } from "./address.ts";
@@ -115,19 +116,25 @@ export class S7plusSession implements Session<PlusAddress, PlusRead, PlusLimits>
     return discover(this.#program, ctx);
   }
 
-  warnings(): readonly string[] {
+  warnings(): readonly Warning[] {
     const { maxItems } = this.#opened;
-    const words: string[] = [];
+    const found: Warning[] = [];
     if (this.#limits.maxItems < maxItems)
-      words.push(
-        `the PLC has no memory for ${maxItems} variables in one request, although it promises them; the collector asks for ${this.#limits.maxItems}`,
+      found.push(
+        warning(
+          "device_limited",
+          `the PLC has no memory for ${maxItems} variables in one request, although it promises them; the collector asks for ${this.#limits.maxItems}`,
+        ),
       );
     const { problem } = this.#looks;
     if (problem !== undefined && this.#settings.program_check > 0)
-      words.push(
-        this.#program.isSlow ? `${problem}, and since the list takes long, the collector reads it only when a session begins` : problem,
+      found.push(
+        warning(
+          "program_list_unreadable",
+          this.#program.isSlow ? `${problem}, and since the list takes long, the collector reads it only when a session begins` : problem,
+        ),
       );
-    return words;
+    return found;
   }
 
   alive(): boolean {

@@ -1,4 +1,5 @@
 import { ReasonError } from "../../src/model/reason.ts";
+import { type Warning, warning } from "../../src/model/warning.ts";
 import type { DriverContext } from "../driver.ts";
 import { identityRequest, STATUS } from "./cip.ts";
 import { openConnection, SMALL_BYTES } from "./forward-open.ts";
@@ -37,9 +38,12 @@ export class Messenger {
   }
 
   /** For people; undefined: all is as it should be. */
-  get warning(): string | undefined {
+  get warning(): Warning | undefined {
     if (this.#refused === undefined) return undefined;
-    return `read without a connection, which is slower: the controller refuses to open one: ${this.#refused}`;
+    return warning(
+      "read_without_connection",
+      `read without a connection, which is slower: the controller refuses to open one: ${this.#refused}`,
+    );
   }
 
   /** True: a connection has to be opened before the next message: it ended for lack of traffic, or there was none left some time ago. */

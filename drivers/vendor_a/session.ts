@@ -2,6 +2,7 @@ import type { VendorADetails } from "../../src/model/details.ts";
 import { messageOf } from "../../src/model/failure.ts";
 import { FaultError } from "../../src/model/fault.ts";
 import type { Reading } from "../../src/model/value.ts";
+import type { Warning } from "../../src/model/warning.ts";
 import type { ConnectInput, Discovered, DriverContext, Endpoint, Point, Prepared, Session } from "../driver.ts";
 import type { Connection } from "../lib/connection.ts";
 import { openTcp } from "../lib/tcp.ts";
@@ -119,7 +120,7 @@ export class CipSession implements Session<CipAddress, CipRead, CipLimits> {
     yield* new Discovery(this.#list, this.#templates, this.#family, ctx).run();
   }
 
-  warnings(): readonly string[] {
+  warnings(): readonly Warning[] {
     const { warning } = this.#messenger;
     return warning === undefined ? [] : [warning];
   }

@@ -1,3 +1,4 @@
+import { type Warning, warning } from "../../src/model/warning.ts";
 import { quote } from "../lib/text.ts";
 import { GOOD, isDoubtful, qualityWords } from "./quality.ts";
 
@@ -17,12 +18,12 @@ export class Doubts {
   }
 
   /** A sentence for each quality. */
-  words(): readonly string[] {
+  warnings(): readonly Warning[] {
     const byQuality = Map.groupBy(this.#items, ([, quality]) => quality);
     return [...byQuality].map(([quality, items]) => {
       const names = items.slice(0, NAMED).map(([item]) => quote(item).slice(1, -1));
       const more = items.length > NAMED ? ` and ${items.length - NAMED} more` : "";
-      return `${qualityWords(quality)}: ${names.join(", ")}${more}`;
+      return warning("quality_doubtful", `${qualityWords(quality)}: ${names.join(", ")}${more}`, qualityWords(quality));
     });
   }
 }

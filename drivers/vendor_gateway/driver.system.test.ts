@@ -3,6 +3,7 @@ import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import { Gateway, type GatewayOptions } from "../../gateway/server.ts";
 import { SimulatedPlant, SimulatedServer } from "../../gateway/simulated-plant.ts";
 import type { Log } from "../../src/model/context.ts";
+import { textsOf } from "../../src/model/testing/warnings.ts";
 import { ALLOWED } from "../../test/conformance/allowed.ts";
 import { type CertificateFiles, createAuthority, type TestAuthority } from "../../test/support/certificates.ts";
 import { driverContext } from "../../test/support/driver-context.ts";
@@ -350,7 +351,7 @@ describe("security", () => {
     });
     const session = later(await connectGateway(port, ask("first_use")));
     expect(await readGateway(session, ["Press.Force"])).toMatchObject([{ value: 812.5 }]);
-    expect(session.warnings?.()).toEqual([]);
+    expect(textsOf(session.warnings?.())).toEqual([]);
     later(await connectGateway(port, ask("strict")));
     await gateway.close();
     const other = await authority.issue("other", "DNS:elsewhere.test");

@@ -1,4 +1,5 @@
 import { DETAILS, type VendorGatewayDetails } from "../../src/model/details.ts";
+import { type Warning, warning } from "../../src/model/warning.ts";
 import { defineDriver } from "../driver.ts";
 import { type GatewayAddress, parseAddress } from "./address.ts";
 import { answerBytes, describeRead, type GatewayLimits, type GatewayRead, plan, planSteps } from "./plan.ts";
@@ -9,9 +10,9 @@ import { type GatewaySettings, settingsSchema } from "./settings.ts";
 const USUAL_PORT = 7000;
 const LOOPBACK = /^(?:127\.\d{1,3}\.\d{1,3}\.\d{1,3}|localhost|::1)$/i;
 
-function warningsOf({ host }: VendorGatewayDetails, { security }: GatewaySettings): readonly string[] {
+function warningsOf({ host }: VendorGatewayDetails, { security }: GatewaySettings): readonly Warning[] {
   if (security !== "none" || LOOPBACK.test(host)) return [];
-  return ["security is `none`: anyone on the network can read along and change what is read"];
+  return [warning("no_encryption", "security is `none`: anyone on the network can read along and change what is read")];
 }
 
 const ENCRYPTION = { none: "none", psk: "TLS with a pre-shared key", certificate: "TLS" } as const;

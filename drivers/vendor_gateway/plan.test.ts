@@ -1,6 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { DETAILS } from "../../src/model/details.ts";
+import { textsOf } from "../../src/model/testing/warnings.ts";
 import { parseDataType } from "../../src/model/value.ts";
 import { anyText } from "../../test/support/any-text.ts";
 import type { Point } from "../driver.ts";
@@ -71,27 +72,29 @@ describe("doubts", () => {
     for (const item of ["a", "b", "c", "d"]) doubts.note(item, 0x44);
     doubts.note("e", 0xd8);
     doubts.note("f", 0x08);
-    expect(doubts.words()).toEqual([
+    expect(textsOf(doubts.warnings())).toEqual([
       "OPC quality 0x0044 (uncertain, last usable value): a, b, c and 1 more",
       "OPC quality 0x00D8 (good, local override): e",
     ]);
     for (const item of ["a", "b", "c", "d"]) doubts.note(item, 0xc0);
     doubts.note("e", 0x00);
-    expect(doubts.words()).toEqual([]);
+    expect(textsOf(doubts.warnings())).toEqual([]);
   });
 
   it("holds a bounded number", () => {
     const doubts = new Doubts();
     for (let i = 0; i < 5000; i++) doubts.note(`item ${i}`, 0x40);
-    expect(doubts.words()).toEqual(["OPC quality 0x0040 (uncertain): item 0, item 1, item 2 and 997 more"]);
+    expect(textsOf(doubts.warnings())).toEqual(["OPC quality 0x0040 (uncertain): item 0, item 1, item 2 and 997 more"]);
   });
 });
 
 it("warns of a connection that anyone can read along, but not on this machine", () => {
   const warnings = (host: string, local: object) =>
-    driver.warningsOf?.(
-      DETAILS.vendor_gateway.read.parse({ type: "vendor_gateway", host, port: 7000, protocol_details: { protocol: "PVI", path: "p" } }),
-      driver.settings.parse(local),
+    textsOf(
+      driver.warningsOf?.(
+        DETAILS.vendor_gateway.read.parse({ type: "vendor_gateway", host, port: 7000, protocol_details: { protocol: "PVI", path: "p" } }),
+        driver.settings.parse(local),
+      ),
     );
   expect(warnings("10.0.0.7", {})).toEqual(["security is `none`: anyone on the network can read along and change what is read"]);
   expect(warnings("10.0.0.7", { security: "psk" })).toEqual([]);

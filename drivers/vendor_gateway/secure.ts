@@ -5,6 +5,7 @@ import type { VendorGatewayDetails } from "../../src/model/details.ts";
 import { messageOf } from "../../src/model/failure.ts";
 import type { Pki } from "../../src/model/pki.ts";
 import { ReasonError } from "../../src/model/reason.ts";
+import { type Warning, warning } from "../../src/model/warning.ts";
 import type { ConnectInput, DriverContext } from "../driver.ts";
 import type { Connection } from "../lib/connection.ts";
 import { type Carrier, layered, openTls } from "../lib/layer.ts";
@@ -15,7 +16,7 @@ type Input = ConnectInput<VendorGatewayDetails, GatewaySettings>;
 /** A connection as the settings want it, and what people should know of it. */
 export interface Secured {
   readonly connection: Connection;
-  readonly warnings: readonly string[];
+  readonly warnings: readonly Warning[];
 }
 
 const CHUNK_BYTES = 65_536;
@@ -146,14 +147,19 @@ async function trust(
   pki: Pki,
   { details: { host, port }, settings }: Pick<Input, "details" | "settings">,
   ctx: DriverContext,
-): Promise<readonly string[]> {
+): Promise<readonly Warning[]> {
   if (chain.length === 0) throw certificateRefused("the gateway has no certificate");
   const verdict = await pki.judge(chain, { of: "server", peer: `gateway ${host}:${port}`, trust: settings.trust, hosts: [host] });
   if (!verdict.trusted) throw certificateRefused(verdict.words);
   if (verdict.firstUse) ctx.log.info({ thumbprint: verdict.thumbprint }, "trusted the gateway's certificate on first use");
   return verdict.hosts.length > 0
     ? []
-    : [`the gateway's certificate does not name ${host}; it is trusted by its thumbprint ${verdict.thumbprint}`];
+    : [
+        warning(
+          "certificate_unnamed",
+          `the gateway's certificate does not name ${host}; it is trusted by its thumbprint ${verdict.thumbprint}`,
+        ),
+      ];
 }
 
 const certificateRefused = (words: string): ReasonError => new ReasonError("UNKNOWN", words, { condition: "certificate_refused" });

@@ -4,6 +4,7 @@ import { type Fault, FaultError } from "../../src/model/fault.ts";
 import { ReasonError } from "../../src/model/reason.ts";
 import { createYielder, inSlices } from "../../src/model/timer.ts";
 import type { Reading } from "../../src/model/value.ts";
+import type { Warning } from "../../src/model/warning.ts";
 import type { ConnectInput, Discovered, DriverContext, Endpoint, Point, Prepared, Session } from "../driver.ts";
 import type { Connection } from "../lib/connection.ts";
 import { openTcp } from "../lib/tcp.ts";
@@ -40,7 +41,7 @@ export class GatewaySession implements Session<GatewayAddress, GatewayRead, Gate
   readonly #connection: Connection;
   readonly #link: GatewayLink;
   readonly #hello: Hello;
-  readonly #warnings: readonly string[];
+  readonly #warnings: readonly Warning[];
   readonly #doubts = new Doubts();
   readonly #bodies = new WeakMap<GatewayRead, { readonly withinMs: number; readonly body: Body }>();
   #epoch: string;
@@ -125,8 +126,8 @@ export class GatewaySession implements Session<GatewayAddress, GatewayRead, Gate
     );
   }
 
-  warnings(): readonly string[] {
-    return [...this.#warnings, ...this.#doubts.words()];
+  warnings(): readonly Warning[] {
+    return [...this.#warnings, ...this.#doubts.warnings()];
   }
 
   alive(): boolean {
@@ -207,7 +208,7 @@ export class GatewaySession implements Session<GatewayAddress, GatewayRead, Gate
 interface Opened {
   readonly connection: Connection;
   readonly link: GatewayLink;
-  readonly warnings: readonly string[];
+  readonly warnings: readonly Warning[];
 }
 
 /** An answer by its schema; `wrong` names what else it is. */

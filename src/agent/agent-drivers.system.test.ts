@@ -5,6 +5,7 @@ import { type AnyDriver, type AnySession, defineDriver, type Point } from "../..
 import modbus from "../../drivers/modbus_tcp/driver.ts";
 import { plant, running, source, variable } from "../../test/support/agent.ts";
 import { ReasonError } from "../model/reason.ts";
+import type { Warning } from "../model/warning.ts";
 
 describe("the agent, with drivers of other kinds,", () => {
   it("gives the turn back where a driver's own mistake ends a readout, and costs the others on the device nothing", async () => {
@@ -52,12 +53,12 @@ describe("the agent, with drivers of other kinds,", () => {
     "an exception of a driver over one variable in %s is that variable's fault, with an alarm that ends with it",
     async (_, mistake) => {
       const device = await plant({});
-      const alarms: (readonly [message: string, over: string | undefined])[] = [];
+      const alarms: (readonly [alarm: Warning, isOver: boolean | undefined])[] = [];
       const { planSteps: _steps, ...rest } = modbus;
       const driver = defineDriver({ ...rest, ...mistake });
       const { agent, of, report } = running({
         drivers: { modbus_tcp: { driver: async () => ({ default: driver }) } },
-        alarm: (message, over) => void alarms.push([message, over]),
+        alarm: (alarm, isOver) => void alarms.push([alarm, isOver]),
       });
       await agent.apply([source(1, device.port)]);
       await expect
@@ -70,11 +71,13 @@ describe("the agent, with drivers of other kinds,", () => {
       await expect.poll(() => of("machine-1").at(-1)?.readout.readings[0]).toMatchObject({ quality: "good", value: 11 });
       expect(report(1)?.status.state).toEqual({ type: "OK" });
       expect(report(1)?.counters.connects).toBe(1);
-      const [[alarm = "", over] = []] = alarms;
-      expect(over).toBeUndefined();
-      expect(alarm).toMatch(/^machine-1: v2 \(holding:1\) cannot be read: the collector itself failed: TypeError: a mistake in the driver/);
+      const [[alarm, isOver] = []] = alarms;
+      expect(isOver).toBeUndefined();
+      expect(alarm?.text).toMatch(
+        /^machine-1: v2 \(holding:1\) cannot be read: the collector itself failed: TypeError: a mistake in the driver/,
+      );
       await agent.apply([]);
-      await expect.poll(() => alarms.at(-1)?.[1]).toBe(alarm);
+      await expect.poll(() => alarms.at(-1)).toMatchObject([{ code: alarm?.code, about: "machine-1" }, true]);
       expect(alarms).toHaveLength(2);
     },
   );

@@ -4,6 +4,7 @@ import modbus from "../../drivers/modbus_tcp/driver.ts";
 import { clock, holding, plant, rig, running, source, variable } from "../../test/support/agent.ts";
 import { freePort } from "../../test/support/free-port.ts";
 import { silentLog } from "../model/context.ts";
+import { textsOf } from "../model/testing/warnings.ts";
 import { createResolver } from "./resolve.ts";
 
 describe("the agent", () => {
@@ -256,7 +257,7 @@ describe("the agent", () => {
     expect(report(1)?.status.state).toEqual({ type: "OK" });
     // It is named when it has failed twice by itself.
     const named = expect.stringMatching(/^v2 \(holding:1\) has no answer.*CONNECTION_RESET.*holding register 1/);
-    await expect.poll(() => report(1)?.warnings, { timeout: 8000 }).toEqual([named]);
+    await expect.poll(() => textsOf(report(1)?.warnings), { timeout: 8000 }).toEqual([named]);
   });
 
   it("lets a unit that answers nothing cost its siblings on the same gateway little", async () => {

@@ -11,6 +11,7 @@ import { messageOf } from "../model/failure.ts";
 import type { Kept } from "../model/kept.ts";
 import type { SourceReport } from "../model/report.ts";
 import { createYielder, type YieldToEventLoop } from "../model/timer.ts";
+import { type Warning, WarningTimes } from "../model/warning.ts";
 import type { SourceFrames } from "../model/wire.ts";
 import { ConnectionPool } from "./connection-pool.ts";
 import { detailsProblem } from "./details-problem.ts";
@@ -78,9 +79,9 @@ export class Agent {
   /** By source: what its fingerprint was taken of, so that an unchanged one is not digested again. */
   #known = new Map<string, DesiredInput>();
   /** By source; they change without the source being started again. */
-  #warnings = new Map<string, readonly string[]>();
+  #warnings = new Map<string, { readonly own: readonly Warning[]; readonly times: WarningTimes }>();
   /** By source: what its last start warned of. A restart logs only what is new. */
-  readonly #startWarnings = new Map<string, readonly string[]>();
+  readonly #startWarnings = new Map<string, readonly Warning[]>();
   #order: readonly string[] = [];
   /** Settles when the rounds so far have been taken in; what they change may go on. */
   #taken: Promise<unknown> = Promise.resolve();
@@ -139,7 +140,8 @@ export class Agent {
   #reportOf(id: string): SourceReport | undefined {
     const report = this.#slots.get(id)?.report();
     const own = this.#warnings.get(id);
-    return report && own ? { ...report, warnings: [...own, ...report.warnings] } : report;
+    if (!report || !own) return report;
+    return { ...report, warnings: [...own.times.dated(own.own, this.#deps.clock.epochMs()), ...report.warnings] };
   }
 
   /** The source with this uuid or name, looked into; undefined: there is none. Of several with one name the first. */
@@ -228,15 +230,19 @@ export class Agent {
   /** True: some have changed. Logs those that are new. */
   #takeWarnings(desired: readonly SourceInput[]): boolean {
     const before = this.#warnings;
-    this.#warnings = new Map(desired.filter((input) => input.warnings.length > 0).map((input) => [input.record.uuid, input.warnings]));
+    this.#warnings = new Map(
+      desired
+        .filter(({ warnings }) => warnings.length > 0)
+        .map(({ record: { uuid }, warnings: own }) => [uuid, { own, times: before.get(uuid)?.times ?? new WarningTimes() }]),
+    );
     let haveChanged = before.size !== this.#warnings.size;
     for (const { record, warnings: now } of desired) {
-      const known = before.get(record.uuid) ?? [];
-      haveChanged ||= now.length !== known.length || now.some((warning, i) => warning !== known[i]);
-      const fresh = now.filter((warning) => !known.includes(warning));
+      const known = before.get(record.uuid)?.own ?? [];
+      haveChanged ||= now.length !== known.length || now.some(({ text }, i) => text !== known[i]?.text);
+      const fresh = now.filter(({ text }) => !known.some((one) => one.text === text));
       if (fresh.length === 0) continue;
       const log = this.#deps.logFor({ source: record.name, type: record.type });
-      for (const warning of fresh) this.#budgeted(log).warn({}, warning);
+      for (const { text } of fresh) this.#budgeted(log).warn({}, text);
     }
     return haveChanged;
   }
@@ -314,7 +320,7 @@ export class Agent {
   #logNewWarnings({ uuid, warnings }: SourceSpec, log: Log): void {
     const before = this.#startWarnings.get(uuid) ?? [];
     this.#startWarnings.set(uuid, warnings);
-    for (const warning of warnings) if (!before.includes(warning)) this.#budgeted(log).warn({}, warning);
+    for (const { text } of warnings) if (!before.some((one) => one.text === text)) this.#budgeted(log).warn({}, text);
   }
 }
 

@@ -2,6 +2,7 @@ import { afterEach, describe, expect, it } from "vitest";
 import s7plus from "../../drivers/s7plus/driver.ts";
 import { type S7PlusPlc, startS7PlusPlc } from "../../drivers/s7plus/simulator.ts";
 import { running, source, variable } from "../../test/support/agent.ts";
+import { textsOf } from "../model/testing/warnings.ts";
 import type { Reading, Value } from "../model/value.ts";
 
 const cleanUp: (() => unknown)[] = [];
@@ -103,12 +104,14 @@ it("a change that is found after values went out without a look says from when o
   plc.misbehave = ({ name, object }) => (name === "explore" && object === 0x8a0e0001 ? { delayMs: 300 } : undefined);
   const { readouts, good, report } = await reading(plc, ["Block_1.a"], 200);
   await good(3);
-  await expect.poll(() => report()?.warnings, { timeout: 8000 }).toEqual([expect.stringMatching(/^the last whole look at whether .* ago/)]);
+  await expect
+    .poll(() => textsOf(report()?.warnings), { timeout: 8000 })
+    .toEqual([expect.stringMatching(/^the last whole look at whether .* ago/)]);
   plc.download(undefined, { ids: "turned" });
   const said = expect.stringMatching(
     /^the device got another program: from 20.* to 20.* the values of 1 variable \(v0\) may have been another/,
   );
-  await expect.poll(() => report()?.warnings, { timeout: 8000 }).toContainEqual(said);
+  await expect.poll(() => textsOf(report()?.warnings), { timeout: 8000 }).toContainEqual(said);
   expect(readouts().flat()).toContainEqual({
     quality: "bad",
     fault: "program_changed",

@@ -3,6 +3,7 @@ import type { AnySession, Confirmation, DriverContext, Point } from "../../drive
 import { driverContext } from "../../test/support/driver-context.ts";
 import type { Clock } from "../model/clock.ts";
 import { silentLog } from "../model/context.ts";
+import { textsOf } from "../model/testing/warnings.ts";
 import type { Reading } from "../model/value.ts";
 import { Confirming } from "./confirming.ts";
 
@@ -49,7 +50,7 @@ describe("a look behind the values", () => {
     for (let i = 0; i < 10; i++) await readout();
     expect(looks).toHaveLength(10);
     expect(looks.every(({ withinMs }) => withinMs <= 200)).toBe(true);
-    expect(confirming.warnings).toEqual([]);
+    expect(textsOf(confirming.warnings)).toEqual([]);
   });
 
   it("of a source that is read seldom holds the connection of others no longer than a fifth of a second", async () => {
@@ -68,7 +69,7 @@ describe("a look behind the values", () => {
     for (let i = 0; i < 60; i++) await readout();
     expect((looks.length * 900) / now()).toBeGreaterThan(0.15);
     expect((looks.length * 900) / now()).toBeLessThanOrEqual(0.22);
-    expect(confirming.warnings).toEqual([expect.stringMatching(/^the last whole look at whether .* was [\d.]+ s ago/)]);
+    expect(textsOf(confirming.warnings)).toEqual([expect.stringMatching(/^the last whole look at whether .* was [\d.]+ s ago/)]);
   });
 
   it("makes what was changed bad in that readout, and says nothing of values that had their own look", async () => {
@@ -79,7 +80,7 @@ describe("a look behind the values", () => {
     device.doubtful = NOTHING;
     Object.assign(device, { programs: 1, moved: points.slice(0, 1) });
     expect(told(await readout())).toEqual(["good", "good", "good"]);
-    expect([confirming.warnings, lines]).toEqual([[], []]);
+    expect([textsOf(confirming.warnings), lines]).toEqual([[], []]);
   });
 
   it("says on every exit from when on which variables may have been another's, where values went out without a look", async () => {
@@ -95,11 +96,11 @@ describe("a look behind the values", () => {
     const words = new RegExp(`^program_changed: .*from ${from} to 2026-11-26T12:.*may have been another variable's$`);
     expect(readings).toEqual(["good", expect.stringMatching(words), expect.stringMatching(words)]);
     expect(lines).toEqual([expect.stringMatching(new RegExp(`from ${from} to .* the values of 2 variables \\(v1, v2\\) may have been`))]);
-    expect(confirming.warnings).toContain(lines[0]);
+    expect(textsOf(confirming.warnings)).toContain(lines[0]);
     // Once in their readings, for a day in status.
     expect(told(await readout())).toEqual(["good", "good", "good"]);
     for (let i = 0; i < 86_400; i++) await readout();
-    expect(confirming.warnings).not.toContain(lines[0]);
+    expect(textsOf(confirming.warnings)).not.toContain(lines[0]);
   });
 
   it("that covers a part, and finds a change, tells of the others by what the next look-up moves", async () => {
@@ -127,6 +128,6 @@ describe("a look behind the values", () => {
     device.programs = 1;
     expect(told(await readout())).toEqual(["good", "good", "good"]);
     expect(lines).toEqual([]);
-    expect(confirming.warnings.filter((words) => words.includes("another variable"))).toEqual([]);
+    expect(textsOf(confirming.warnings).filter((words) => words.includes("another variable"))).toEqual([]);
   });
 });

@@ -6,6 +6,7 @@ import { LargeList } from "../model/large-list.ts";
 import type { LayoutVariable } from "../model/layout.ts";
 import { countOf } from "../model/number.ts";
 import type { Reading } from "../model/value.ts";
+import { type Warning, warning } from "../model/warning.ts";
 
 /** A look at the device's program takes one part in so many of the time: of each interval, and where it takes longer, of all time. */
 const COST_SHARE = 5;
@@ -71,16 +72,19 @@ export class Confirming {
   }
 
   /** For status; one sentence each. */
-  get warnings(): readonly string[] {
-    const words: string[] = [];
+  get warnings(): readonly Warning[] {
+    const found: Warning[] = [];
     if (this.#hasLooked && this.#unconfirmed > 0) {
       const ageMs = Math.max(0, this.#clock.epochMs() - this.#confirmedMs);
-      words.push(
-        `the last whole look at whether the device has another program was ${formatDuration(ageMs)} ago: it may take a fifth of the time, which is too little for each readout`,
+      found.push(
+        warning(
+          "program_check_late",
+          `the last whole look at whether the device has another program was ${formatDuration(ageMs)} ago: it may take a fifth of the time, which is too little for each readout`,
+        ),
       );
     }
-    if (this.#told && this.#clock.monotonicMs() - this.#told.atMs < TOLD_FOR_MS) words.push(this.#told.words);
-    return words;
+    if (this.#told && this.#clock.monotonicMs() - this.#told.atMs < TOLD_FOR_MS) found.push(warning("program_changed", this.#told.words));
+    return found;
   }
 
   /**

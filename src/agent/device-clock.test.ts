@@ -18,7 +18,7 @@ function rig(intervalMs = 1000) {
       { quality: "good", value: 1, ...at },
     ];
     atOnce(clock.watch(readings, NOW + atMs, atMs));
-    return clock.warning;
+    return clock.warning?.text;
   };
   return { read };
 }

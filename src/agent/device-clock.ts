@@ -1,6 +1,7 @@
 import { formatDuration } from "../model/duration.ts";
 import type { Steps } from "../model/timer.ts";
 import type { Reading } from "../model/value.ts";
+import { type Warning, warning } from "../model/warning.ts";
 import { READINGS_AT_ONCE } from "./readings.ts";
 
 /** Looked at this seldom: most readings have no time stamp of the device, and those that have are many. */
@@ -23,14 +24,14 @@ export class DeviceClock {
   #nextLookMs = Number.NEGATIVE_INFINITY;
   #newestMs: number | undefined;
   #seen: { readonly skew: Skew; readonly times: number } = { skew: "none", times: 0 };
-  #warning: string | undefined;
+  #warning: Warning | undefined;
 
   constructor(intervalMs: number) {
     this.#intervalMs = intervalMs;
   }
 
   /** One sentence; undefined: no difference is known. */
-  get warning(): string | undefined {
+  get warning(): Warning | undefined {
     return this.#warning;
   }
 
@@ -46,7 +47,8 @@ export class DeviceClock {
     const skew = this.#skewOf(aheadMs, hasMoved);
     if (skew === undefined) return;
     this.#seen = { skew, times: this.#seen.skew === skew ? this.#seen.times + 1 : 1 };
-    if (this.#seen.times >= IN_A_ROW) this.#warning = skew === "none" ? undefined : words(skew, Math.abs(aheadMs));
+    if (this.#seen.times >= IN_A_ROW)
+      this.#warning = skew === "none" ? undefined : warning("device_clock_differs", words(skew, Math.abs(aheadMs)));
   }
 
   /** Undefined: this look says nothing. */

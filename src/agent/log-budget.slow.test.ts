@@ -3,6 +3,8 @@ import * as z from "zod";
 import { defineDriver, type Request, type Session } from "../../drivers/driver.ts";
 import { silentLog } from "../model/context.ts";
 import { type PlainReasonType, ReasonError } from "../model/reason.ts";
+import { textsOf } from "../model/testing/warnings.ts";
+import { warning } from "../model/warning.ts";
 import { Agent } from "./agent.ts";
 import type { SourceInput } from "./source-spec.ts";
 
@@ -111,14 +113,14 @@ describe("an hour with 50 dead devices", () => {
 
 it("100 sources that are too slow for their interval, and whose settings are odd, make no 200 warnings; status has them all", async () => {
   const { agent, lines } = agentWith(slow());
-  const odd = { ...source(1), warnings: ["the place in the settings is odd"] };
+  const odd = { ...source(1), warnings: [warning("setting_without_effect", "the place in the settings is odd")] };
   await agent.apply(Array.from({ length: 100 }, (_, i) => ({ ...odd, record: source(i + 1).record })));
   await vi.advanceTimersByTimeAsync(30_000);
   const reports = agent.reports();
   const stopped = agent.stop();
   await vi.advanceTimersByTimeAsync(30_000);
   await stopped;
-  expect(reports.every(({ warnings }) => warnings.some((words) => words.includes("does not fit its interval")))).toBe(true);
+  expect(reports.every(({ warnings }) => textsOf(warnings).some((words) => words.includes("does not fit its interval")))).toBe(true);
   const warnings = lines.filter((line) => line.includes("does not fit its interval") || line.includes("is odd"));
   expect(warnings.length).toBeLessThanOrEqual(40);
   expect(lines.join("\n")).toMatch(/log lines of data sources were left out/);

@@ -14,7 +14,7 @@ function rig(source = "tank-1") {
     nowMs += passMs;
     const readings = values.map((value) => (value === undefined ? undefined : good(value)));
     atOnce(odd.watch(layout, readings, nowMs));
-    return odd.warning;
+    return odd.warning?.text;
   };
 }
 

@@ -3,6 +3,7 @@ import type { Layout } from "../model/layout.ts";
 import { shellWord } from "../model/shell-word.ts";
 import type { Steps } from "../model/timer.ts";
 import type { Reading } from "../model/value.ts";
+import { type Warning, warning } from "../model/warning.ts";
 import { READINGS_AT_ONCE } from "./readings.ts";
 
 /** Looked at this seldom: a configuration is wrong for long. */
@@ -24,11 +25,12 @@ export class OddValues {
   }
 
   /** One sentence with the command that shows every order; undefined: none is odd. */
-  get warning(): string | undefined {
+  get warning(): Warning | undefined {
     if (!this.#first || this.#first.times < IN_A_ROW) return undefined;
     const { name, value, others } = this.#first;
     const more = others === 0 ? "" : ` (and ${others} more variables)`;
-    return `${name}: ${value.toPrecision(3)} is not a value of a sensor${more}; the byte order is wrong, mostly: \`collector explain ${this.#source} ${shellWord(name, "VARIABLE")}\` shows it in each order`;
+    const text = `${name}: ${value.toPrecision(3)} is not a value of a sensor${more}; the byte order is wrong, mostly: \`collector explain ${this.#source} ${shellWord(name, "VARIABLE")}\` shows it in each order`;
+    return warning("values_odd", text);
   }
 
   /** After a readout, in steps; `nowMs` is monotonic. */

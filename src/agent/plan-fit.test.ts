@@ -24,7 +24,7 @@ it("warns of a plan that does not fit once, with the interval that would do, and
   for (let i = 0; i < 2; i++) fit.watch(outcome({ spanMs: 10_000, requests: 50, unreached: 2600 }), 76);
   expect(fit.warning).toBeUndefined();
   for (let i = 0; i < 3; i++) fit.watch(outcome({ spanMs: 10_000, requests: 50, unreached: 2600 }), 76);
-  expect(fit.warning).toBe(
+  expect(fit.warning?.text).toBe(
     "the plan does not fit its interval: 76 requests of 200 ms take 15.2 s, the interval is 1 s; 2600 variables were not reached in the last readout, the next one continues there; an interval of 19 s would do (`collector source set press-1 --interval 19s`); `collector plan press-1` shows the requests",
   );
   fit.watch(outcome({ spanMs: 900 }), 76);
@@ -46,10 +46,14 @@ it("says by how much values are younger than their time, once several readouts i
   for (const spanMs of [1500, 8200]) watch(spanMs);
   expect(fit.youngerWarning).toBeUndefined();
   watch(3000);
-  expect(fit.youngerWarning).toMatch(/^values are up to 8\.2 s younger than their ts: .* the interval is 1 s; .*`collector plan press-1`/);
+  expect(fit.youngerWarning?.text).toMatch(
+    /^values are up to 8\.2 s younger than their ts: .* the interval is 1 s; .*`collector plan press-1`/,
+  );
   expect(fit.warning).toBeUndefined();
   for (const spanMs of [100, 2000, 100, 100]) watch(spanMs);
-  expect(fit.youngerWarning).toContain("8.2 s younger than their ts: a readout takes that long, with the turns of other data sources");
+  expect(fit.youngerWarning?.text).toContain(
+    "8.2 s younger than their ts: a readout takes that long, with the turns of other data sources",
+  );
   watch(100);
   expect(fit.youngerWarning).toBeUndefined();
 });
@@ -58,7 +62,9 @@ it("names the longest of the last readouts, and no turns of others where there a
   const fit = new PlanFit(1000, "press-1", silentLog);
   fit.watch(outcome({ spanMs: 9000 }), 76);
   for (let i = 0; i < 59; i++) fit.watch(outcome({ spanMs: 1500 }), 76);
-  expect(fit.youngerWarning).toMatch(/^values are up to 9 s younger than their ts: a readout takes that long, and the interval is 1 s/);
+  expect(fit.youngerWarning?.text).toMatch(
+    /^values are up to 9 s younger than their ts: a readout takes that long, and the interval is 1 s/,
+  );
   for (let i = 0; i < 60; i++) fit.watch(outcome({ spanMs: 1500 }), 76);
-  expect(fit.youngerWarning).toContain("up to 1.5 s");
+  expect(fit.youngerWarning?.text).toContain("up to 1.5 s");
 });

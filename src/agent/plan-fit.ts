@@ -2,6 +2,7 @@ import type { Log } from "../model/context.ts";
 import { formatDuration } from "../model/duration.ts";
 import { countOf } from "../model/number.ts";
 import { shellWord } from "../model/shell-word.ts";
+import { type Warning, warning } from "../model/warning.ts";
 import { ROOM } from "./plan-view.ts";
 import type { Outcome } from "./readout.ts";
 
@@ -18,7 +19,7 @@ export class PlanFit {
   readonly #source: string;
   #over = 0;
   #under = 0;
-  #warning: string | undefined;
+  #warning: Warning | undefined;
   /** Readouts in a row that take longer than the interval, and that do not, whoever has the device meanwhile. */
   #long = 0;
   #short = 0;
@@ -35,17 +36,18 @@ export class PlanFit {
   }
 
   /** One sentence with the interval that would do; undefined: it fits. */
-  get warning(): string | undefined {
+  get warning(): Warning | undefined {
     return this.#warning;
   }
 
   /** By how much values are younger than the time of their readout, where that is more than an interval; undefined: it is not. */
-  get youngerWarning(): string | undefined {
+  get youngerWarning(): Warning | undefined {
     if (!this.#isLong) return undefined;
     const { ms, isShared } = this.#longest;
     const span = formatDuration(Math.round(ms));
     const withOthers = isShared ? ", with the turns of other data sources on the device" : "";
-    return `values are up to ${span} younger than their ts: a readout takes that long${withOthers}, and the interval is ${formatDuration(this.#intervalMs)}; span_ms says it of each readout, \`collector plan ${this.#source}\` shows the requests`;
+    const text = `values are up to ${span} younger than their ts: a readout takes that long${withOthers}, and the interval is ${formatDuration(this.#intervalMs)}; span_ms says it of each readout, \`collector plan ${this.#source}\` shows the requests`;
+    return warning("values_younger", text);
   }
 
   /** After a readout that was answered; `planned`: requests of its plan. */
@@ -85,8 +87,9 @@ export class PlanFit {
         ? `; ${countOf(unreached, "variable")} ${unreached === 1 ? "was" : "were"} not reached in the last readout, the next one continues there`
         : "";
     const isFirst = this.#warning === undefined;
-    this.#warning = `the plan does not fit its interval: ${countOf(planned, "request")} of ${formatDuration(Math.max(1, Math.round(eachMs)))} take ${formatDuration(Math.round(neededMs))}, the interval is ${formatDuration(this.#intervalMs)}${missed}; an interval of ${fits} s would do (\`collector source set ${this.#source} --interval ${fits}s\`); \`collector plan ${this.#source}\` shows the requests`;
-    if (isFirst) this.#log.warn({}, this.#warning);
+    const text = `the plan does not fit its interval: ${countOf(planned, "request")} of ${formatDuration(Math.max(1, Math.round(eachMs)))} take ${formatDuration(Math.round(neededMs))}, the interval is ${formatDuration(this.#intervalMs)}${missed}; an interval of ${fits} s would do (\`collector source set ${this.#source} --interval ${fits}s\`); \`collector plan ${this.#source}\` shows the requests`;
+    this.#warning = warning("plan_exceeds_interval", text);
+    if (isFirst) this.#log.warn({}, text);
   }
 }
 

@@ -5,6 +5,7 @@ import { toReasonError } from "../model/failure.ts";
 import type { HabitName } from "../model/habit.ts";
 import { ReasonError, restMsOf } from "../model/reason.ts";
 import type { Reading } from "../model/value.ts";
+import type { Warning } from "../model/warning.ts";
 import { Confirming } from "./confirming.ts";
 import type { Turn } from "./connection-pool.ts";
 import { type AccessDeps, DeviceAccess } from "./device-access.ts";
@@ -99,7 +100,7 @@ export class Readouts {
   #stop: AbortSignal | undefined;
   #isToRenew = false;
   #asides: Aside[] = [];
-  #warnings: readonly string[] = [];
+  #warnings: readonly Warning[] = [];
 
   constructor(spec: SourceSpec, learned: LearnedGroups, habits: Habits, deps: ReadoutDeps) {
     this.#spec = spec;
@@ -121,7 +122,7 @@ export class Readouts {
   }
 
   /** What the last session had to say of itself, and what is known of the program behind the values. */
-  get warnings(): readonly string[] {
+  get warnings(): readonly Warning[] {
     return [...this.#warnings, ...this.#confirming.warnings];
   }
 

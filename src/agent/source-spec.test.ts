@@ -2,6 +2,7 @@ import { describe, expect, it } from "vitest";
 import * as z from "zod";
 import { defineDriver } from "../../drivers/driver.ts";
 import { FaultError } from "../model/fault.ts";
+import { textsOf } from "../model/testing/warnings.ts";
 import type { Variable } from "../model/variable.ts";
 import { type SourceInput, specOf as specFor } from "./source-spec.ts";
 
@@ -94,15 +95,15 @@ describe("specOf", () => {
   });
 
   it("says an interval of 1000 s and more in words", async () => {
-    expect((await specOf(input({ readout_interval: 1000 }))).warnings).toEqual([expect.stringContaining("1000 s = 16 min 40 s")]);
-    expect((await specOf(input({ readout_interval: 999 }))).warnings).toEqual([]);
+    expect(textsOf((await specOf(input({ readout_interval: 1000 }))).warnings)).toEqual([expect.stringContaining("1000 s = 16 min 40 s")]);
+    expect(textsOf((await specOf(input({ readout_interval: 999 }))).warnings)).toEqual([]);
   });
 
   it("reads ACTIVE before EXPLORATION up to readout_limit and names the rest; INACTIVE never", async () => {
     const variables = [variable("1", { status: "EXPLORATION" }), variable("2"), variable("3", { status: "INACTIVE" }), variable("4")];
     const spec = await specOf(input({ readout_limit: 2 }, { variables }));
     expect(spec.layout.variables.map((v) => v.name)).toEqual(["2", "4"]);
-    expect(spec.warnings).toEqual([expect.stringMatching(/readout_limit is 2: 1 variable is not read: 1/)]);
+    expect(textsOf(spec.warnings)).toEqual([expect.stringMatching(/readout_limit is 2: 1 variable is not read: 1/)]);
   });
 
   it("lets a bad address cost its own variable only", async () => {
@@ -156,7 +157,7 @@ describe("specOf", () => {
     ["5s", 1, []],
   ])("warns of an answer_timeout of %s at %i s where no readout has the time", async (answer_timeout, readout_interval, words) => {
     const { warnings } = await specOf(input({ readout_interval }, { local: { answer_timeout } }));
-    expect(warnings).toEqual(words.map((start) => expect.stringContaining(start)));
-    for (const one of warnings) expect(one).toContain("an interval of 20 s would fit, or both together no more than 10 s");
+    expect(textsOf(warnings)).toEqual(words.map((start) => expect.stringContaining(start)));
+    for (const one of textsOf(warnings)) expect(one).toContain("an interval of 20 s would fit, or both together no more than 10 s");
   });
 });

@@ -14,6 +14,7 @@ import { shellWord } from "../model/shell-word.ts";
 import { createYielder, type YieldToEventLoop } from "../model/timer.ts";
 import { type DataType, formatDataType, type Reading, TYPE_EXAMPLES } from "../model/value.ts";
 import type { Variable } from "../model/variable.ts";
+import { type Warning, warning } from "../model/warning.ts";
 import type { Problem } from "./status.ts";
 
 /** All that a source's task is made from; what its fingerprint covers. */
@@ -21,7 +22,7 @@ export interface SourceInput {
   readonly record: DataSource;
   readonly variables: readonly Variable[];
   /** What was wrong with its variables' file or its place in the settings; shown in its status, and no part of its fingerprint. */
-  readonly warnings: readonly string[];
+  readonly warnings: readonly Warning[];
   /** `sources.<uuid or name>` of the settings file. */
   readonly local: Readonly<Record<string, unknown>>;
   readonly secrets: Readonly<Record<string, string>>;
@@ -60,7 +61,7 @@ export interface SourceSpec {
   readonly auto: readonly number[];
   /** One that is a floating point number on the device; undefined: there is none. */
   readonly float: Point | undefined;
-  readonly warnings: readonly string[];
+  readonly warnings: readonly Warning[];
 }
 
 /** Parts of the fingerprint: what the task uses, never what only describes it. */
@@ -123,7 +124,7 @@ export async function specOf(
     ...(driver.warningsOf?.(details.data, driverSettings.data) ?? []),
     ...interval.warnings,
     ...timeoutWarnings(settings.data, interval.ms),
-    ...(beyond.length > 0 ? [beyondLimit(record.readout_limit, beyond)] : []),
+    ...(beyond.length > 0 ? [warning("readout_limit_exceeded", beyondLimit(record.readout_limit, beyond))] : []),
   ];
   let renumbered = 0;
   const pointList = new LargeList<Point>();
@@ -190,7 +191,7 @@ export async function specOf(
   };
 }
 
-const renumberedWords = ({ renumbered }: AnyDriver, count: number, name: string): readonly string[] =>
+const renumberedWords = ({ renumbered }: AnyDriver, count: number, name: string): readonly Warning[] =>
   renumbered ? [renumbered.warning(count, shellWord(name, "SOURCE"))] : [];
 
 /** Most sources have none: an empty map takes as much memory as four readings. */
@@ -218,13 +219,16 @@ export const SHORTEST_READOUT_MS = 10_000;
 function timeoutWarnings(
   { connect_timeout: connectMs, answer_timeout: answerMs }: { readonly connect_timeout: number; readonly answer_timeout: number },
   intervalMs: number,
-): readonly string[] {
+): readonly Warning[] {
   const neededMs = connectMs + answerMs;
   const fitsMs = Math.max(intervalMs, SHORTEST_READOUT_MS);
   if (neededMs <= fitsMs) return [];
   const [connect, answer, needed, fits] = [connectMs, answerMs, neededMs, fitsMs].map(formatDuration);
   return [
-    `connect_timeout (${connect}) and answer_timeout (${answer}) are longer than a readout at this interval has (${fits}): a readout without an answer takes up to ${needed}, in which other data sources on the device wait too; an interval of ${needed} would fit, or both together no more than ${fits}`,
+    warning(
+      "timeouts_exceed_readout",
+      `connect_timeout (${connect}) and answer_timeout (${answer}) are longer than a readout at this interval has (${fits}): a readout without an answer takes up to ${needed}, in which other data sources on the device wait too; an interval of ${needed} would fit, or both together no more than ${fits}`,
+    ),
   ];
 }
 
@@ -239,12 +243,17 @@ function intervalOf(
   value: number | null,
   unit: "seconds" | "milliseconds",
   localMs: number | undefined,
-): { readonly ms: number; readonly warnings: readonly string[] } | { readonly problem: Problem } {
+): { readonly ms: number; readonly warnings: readonly Warning[] } | { readonly problem: Problem } {
   if (localMs !== undefined) return { ms: localMs, warnings: [] };
   if (value === null)
     return {
       ms: DEFAULT_INTERVAL_MS,
-      warnings: [`readout_interval is not given: ${formatDuration(DEFAULT_INTERVAL_MS)} are used; set it in the configuration API`],
+      warnings: [
+        warning(
+          "interval_missing",
+          `readout_interval is not given: ${formatDuration(DEFAULT_INTERVAL_MS)} are used; set it in the configuration API`,
+        ),
+      ],
     };
   if (value <= 0) return problem("interval_invalid", `readout_interval is ${value}; it must be a whole number of ${unit} above zero`);
   const ms = unit === "seconds" ? value * 1000 : value;
@@ -252,7 +261,12 @@ function intervalOf(
   return {
     ms,
     warnings: said
-      ? [`readout_interval is ${value} s = ${formatDuration(ms)}; if milliseconds are meant, set readout_interval_unit: milliseconds`]
+      ? [
+          warning(
+            "interval_unit_doubtful",
+            `readout_interval is ${value} s = ${formatDuration(ms)}; if milliseconds are meant, set readout_interval_unit: milliseconds`,
+          ),
+        ]
       : [],
   };
 }

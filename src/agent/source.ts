@@ -12,6 +12,7 @@ import type { SourceCounters, SourceReport } from "../model/report.ts";
 import type { SourceInsight } from "../model/source-insight.ts";
 import { atOnce, createYielder, inSlices, Nap, type Steps } from "../model/timer.ts";
 import { LARGE_READOUT, type Readout } from "../model/value.ts";
+import { type RaiseAlarm, type Warning, WarningTimes, warning } from "../model/warning.ts";
 import type { SourceFrames } from "../model/wire.ts";
 import { DeviceClock } from "./device-clock.ts";
 import { Explaining } from "./explain.ts";
@@ -21,7 +22,7 @@ import { Habits } from "./habits.ts";
 import { LearnedGroups } from "./learned-groups.ts";
 import { type IsMeant, LiveValues, type Sample } from "./live-values.ts";
 import { hasOrders, OddValues } from "./odd-values.ts";
-import { OwnFaults, type RaiseAlarm } from "./own-faults.ts";
+import { OwnFaults } from "./own-faults.ts";
 import { PlanFit } from "./plan-fit.ts";
 import { planView, ReadoutTimes } from "./plan-view.ts";
 import { faultsOf, lookAt, NO_FAULTS, noTimeWords } from "./readings.ts";
@@ -179,6 +180,7 @@ class SourceTask {
   /** It waits for the next try of a source in trouble, and the device has not asked for it: something else of the device may end it. */
   #isPause = false;
   #waitedMs = 0;
+  readonly #warningTimes = new WarningTimes();
 
   constructor(spec: SourceSpec, configured: number, lastReadoutAt: number | null, deps: SourceDeps) {
     const { clock, log } = deps;
@@ -257,7 +259,7 @@ class SourceTask {
       error: state.type === "ERROR" ? state.problem : null,
       next_retry_at: retryAt === undefined ? null : new Date(retryAt).toISOString(),
       interval_ms: intervalMs,
-      warnings: this.#warnings(),
+      warnings: this.#warningTimes.dated(this.#warnings(), this.#deps.clock.epochMs()),
       counters: { ...this.#counters },
       faults: this.#faults,
       layout: this.#layout,
@@ -290,20 +292,30 @@ class SourceTask {
     return { uuid, name, type, standardPort: driver.standardPort, bytes: frames.bytes, record: { ...record, events } };
   }
 
-  #warnings(): readonly string[] {
+  #warnings(): readonly Warning[] {
     const { intervalMs, maxConnections, warnings } = this.#spec;
     const { preparing } = this.#readouts;
+    const noTimes = this.#noTimes === undefined ? undefined : warning("source_times_missing", this.#noTimes);
     const hasWaited = this.#waitedMs >= LONG_WAIT_INTERVALS * intervalMs && !this.#trouble;
     const waited = `waited ${formatDuration(this.#waitedMs)} for its turn: the ${maxConnections} connection(s) to ${this.#where} were in use by other data sources`;
     return [
       ...warnings,
       ...this.#readouts.warnings,
-      ...(preparing ? [`${preparing.done} of ${preparing.total} addresses are looked up; the others follow in the next readouts`] : []),
-      ...[this.#fit.warning, this.#fit.youngerWarning, this.#noTimes, this.#deviceClock.warning, this.#odd?.warning].filter(
+      ...(preparing
+        ? [
+            warning(
+              "addresses_looked_up",
+              `${preparing.done} of ${preparing.total} addresses are looked up; the others follow in the next readouts`,
+            ),
+          ]
+        : []),
+      ...[this.#fit.warning, this.#fit.youngerWarning, noTimes, this.#deviceClock.warning, this.#odd?.warning].filter(
         (one) => one !== undefined,
       ),
-      ...(hasWaited ? [waited] : []),
-      ...this.#habits.list(this.#learned.points).map(habitWords),
+      ...(hasWaited ? [warning("waits_for_turn", waited)] : []),
+      ...this.#habits
+        .list(this.#learned.points)
+        .map((habit) => warning("device_habit", habitWords(habit), `${habit.part ?? "device"} ${habit.name}`)),
       ...culprits(this.#learned, this.#layout),
     ];
   }
@@ -446,19 +458,24 @@ class SourceTask {
 const NAMED_CULPRITS = 5;
 
 /** Addresses on which the connection ends or that stay without an answer: they cost more than their own reading. */
-function culprits(learned: LearnedGroups, layout: Layout): readonly string[] {
-  const words: string[] = [];
+function culprits(learned: LearnedGroups, layout: Layout): readonly Warning[] {
+  const found: Warning[] = [];
   let more = 0;
   for (const [point, { kind, reading, points }] of learned.known.closed) {
     if (kind !== "lost" || points.length > 1) continue;
     const variable = layout.variables[point.index];
-    if (words.length < NAMED_CULPRITS && variable)
-      words.push(
-        `${variable.name} (${variable.address}) has no answer and gets a request of its own now and then: ${reading.detail ?? reading.fault}`,
+    if (found.length < NAMED_CULPRITS && variable)
+      found.push(
+        warning(
+          "variable_apart",
+          `${variable.name} (${variable.address}) has no answer and gets a request of its own now and then: ${reading.detail ?? reading.fault}`,
+          variable.name,
+        ),
       );
     else more++;
   }
-  return more > 0 ? [...words, `${more} more variables have no answer and get requests of their own now and then`] : words;
+  if (more > 0) found.push(warning("variable_apart", `${more} more variables have no answer and get requests of their own now and then`));
+  return found;
 }
 
 const nothingAsked = (clock: Clock): Outcome => ({

@@ -1,8 +1,8 @@
 import { explainReason } from "../model/catalogue.ts";
-import type { Condition } from "../model/condition.ts";
 import type { Log } from "../model/context.ts";
 import { formatDuration } from "../model/duration.ts";
-import type { Reason, ReasonError } from "../model/reason.ts";
+import type { ReasonError } from "../model/reason.ts";
+import type { ReportedError } from "../model/report.ts";
 import type { ReadoutState } from "../model/status.ts";
 import type { Reading } from "../model/value.ts";
 import type { StateLines } from "./state-lines.ts";
@@ -18,16 +18,13 @@ export type SourceState =
       readonly problem: Problem;
     };
 
-export interface Problem {
-  readonly reason: Reason;
-  readonly condition: Condition | null;
-  readonly detail: string;
-}
+export type Problem = ReportedError;
 
 export const problemOf = (error: ReasonError): Problem => ({
   reason: error.reason,
   condition: error.condition ?? null,
   detail: error.message,
+  ...(error.nextStep !== undefined && { next_step: error.nextStep }),
 });
 
 /** What one readout says: at least one good value is OK; an answer with none is ERROR; so is a source that failed before any (design/failures). */
@@ -96,8 +93,8 @@ export function logChange(
   const { source } = where;
   const since = new Date(timeOf(after.since)).toISOString();
   if (after.type === "ERROR") {
-    const { reason, condition, detail } = after.problem;
-    const { sentence, nextStep } = explainReason(reason, condition, { ...where, detail });
+    const { reason, condition, detail, next_step: known } = after.problem;
+    const { sentence, nextStep } = explainReason(reason, condition, { ...where, detail, nextStep: known });
     const fields = { reason: reason.type, ...(condition && { condition }), since };
     const kind = condition ?? reason.type;
     const write = () => log.warn({ ...fields, detail, nextStep }, sentence);

@@ -29,7 +29,7 @@ describe("a damaged file", () => {
     damage(file);
     const alarms: string[] = [];
     {
-      using buffer = open(file, { onAlarm: (message) => alarms.push(message) });
+      using buffer = open(file, { onAlarm: ({ text }) => alarms.push(text) });
       expect(buffer.epoch).not.toBe(epoch);
       expect(buffer.ledger().sinks).toEqual([]);
       buffer.setSinks([A]);
@@ -52,7 +52,7 @@ describe("a damaged file", () => {
     db.close();
     const before = readFileSync(file);
     const alarms: string[] = [];
-    open(file, { onAlarm: (message) => alarms.push(message) }).close();
+    open(file, { onAlarm: ({ text }) => alarms.push(text) }).close();
     expect(alarms).toEqual([
       expect.stringMatching(/was written by a newer collector \(version 99 .*: it is kept as .*buffer\.db\.version-99, and/),
     ]);
@@ -68,13 +68,13 @@ describe("a damaged file", () => {
     db.close();
     const alarms: string[] = [];
     {
-      using buffer = open(file, { onAlarm: (message) => alarms.push(message) });
+      using buffer = open(file, { onAlarm: ({ text }) => alarms.push(text) });
       expect(buffer.ledger().lost).toBeNull();
       const reader = openReader(file);
       expect(reader.losses("a")).toEqual([expect.objectContaining({ reason: "newer_version", number: 1, values: null })]);
       reader.close();
     }
-    open(file, { onAlarm: (message) => alarms.push(message) }).close();
+    open(file, { onAlarm: ({ text }) => alarms.push(text) }).close();
     expect(alarms).toEqual([1, 2].map(() => expect.stringMatching(/newer collector .*version-99, .*; nothing of it is lost$/)));
   });
 
@@ -83,12 +83,12 @@ describe("a damaged file", () => {
     const file = join(folder.path, "buffer.db");
     const alarms: string[] = [];
     mkdirSync(file);
-    open(file, { onAlarm: (message) => alarms.push(message) }).close();
+    open(file, { onAlarm: ({ text }) => alarms.push(text) }).close();
     const other = join(folder.path, "other.db");
     const db = new Database(other);
     db.exec("CREATE TABLE theirs (x)");
     db.close();
-    open(other, { onAlarm: (message) => alarms.push(message) }).close();
+    open(other, { onAlarm: ({ text }) => alarms.push(text) }).close();
     expect(alarms).toEqual([expect.stringContaining("is damaged"), expect.stringContaining("it is the database of another program")]);
   });
 

@@ -1,5 +1,6 @@
 import type { MessagePort } from "node:worker_threads";
 import type { Layout } from "../model/layout.ts";
+import type { Warning } from "../model/warning.ts";
 import type {
   Acknowledgement,
   BufferFill,
@@ -51,7 +52,7 @@ export type FromStore =
   | { readonly type: "rejected"; readonly upTo: number }
   | { readonly type: "ledger"; readonly ledger: Ledger; readonly bytes: number; readonly fill?: BufferFill }
   /** For the operator: the file is damaged, the disk is full. The worker goes on. */
-  | { readonly type: "alarm"; readonly message: string /** The alarm whose trouble this says the end of. */; readonly over?: string }
+  | { readonly type: "alarm"; readonly alarm: Warning; readonly isOver: boolean }
   /** For the log alone. */
   | { readonly type: "note"; readonly message: string }
   | { readonly type: "stopped" };

@@ -38,8 +38,8 @@ const open = (file: string, model: Model): BufferFile =>
     maxAgeMs: model.maxAgeMs,
     now: () => model.nowMs,
     monotonicMs: () => model.monotonicMs,
-    onAlarm: (message) => {
-      throw new Error(message);
+    onAlarm: ({ text }) => {
+      throw new Error(text);
     },
   });
 

@@ -37,7 +37,13 @@ const append = (buffer: BufferFile, from: number, to: number) =>
 
 function open(file: string, options: Partial<BufferOptions> = {}): { readonly buffer: BufferFile & Disposable; readonly alarms: string[] } {
   const alarms: string[] = [];
-  const buffer = openBuffer(file, { maxBytes: 2 ** 30, maxAgeMs: 1e12, now: () => NOW, onAlarm: (text) => alarms.push(text), ...options });
+  const buffer = openBuffer(file, {
+    maxBytes: 2 ** 30,
+    maxAgeMs: 1e12,
+    now: () => NOW,
+    onAlarm: ({ text }) => alarms.push(text),
+    ...options,
+  });
   return { buffer: Object.assign(buffer, { [Symbol.dispose]: () => buffer.close() }), alarms };
 }
 

@@ -3,6 +3,7 @@ import { mkdirSync } from "node:fs";
 import { dirname } from "node:path";
 import type Database from "better-sqlite3";
 import { errorCode, messageOf } from "../model/failure.ts";
+import { type RaiseAlarm, warning } from "../model/warning.ts";
 import { AccountCopy } from "./account.ts";
 import type { Ledger } from "./buffer.ts";
 import { BufferFile, type BufferLimits } from "./buffer-file.ts";
@@ -24,7 +25,7 @@ export interface BufferOptions extends BufferLimits {
   /** What was found wrong with the file at run: it is set aside whatever it looks like. */
   readonly damage?: string | undefined;
   /** For the operator: a sentence about the file. */
-  readonly onAlarm: (message: string) => void;
+  readonly onAlarm: RaiseAlarm;
 }
 
 /**
@@ -38,7 +39,7 @@ export function openBuffer(file: string, options: BufferOptions): BufferFile {
   try {
     release = lockBuffer(file);
     const buffer = openWithReserve(file, options, release);
-    for (const newer of newerFiles(file)) options.onAlarm(newerWords(file, newer));
+    for (const newer of newerFiles(file)) options.onAlarm(warning("buffer_newer", newerWords(file, newer), newer));
     return buffer;
   } catch (error) {
     release?.();
@@ -86,7 +87,10 @@ function replace(file: string, options: BufferOptions, damage: string, release: 
   const now = stampNow(options);
   const salvaged = salvage(file, now, (part) =>
     options.onAlarm(
-      `the buffer ${file} is damaged (${damage}): ${Math.floor(100 * part)} % of what is pending in it has been taken over; values that are read wait in memory meanwhile`,
+      warning(
+        "buffer_damaged",
+        `the buffer ${file} is damaged (${damage}): ${Math.floor(100 * part)} % of what is pending in it has been taken over; values that are read wait in memory meanwhile`,
+      ),
     ),
   );
   const target = setAside(file, now.ms, options.maxBytes, salvaged !== undefined);
@@ -99,7 +103,9 @@ function replace(file: string, options: BufferOptions, damage: string, release: 
   const buffer = openFile(file, options, undefined, release);
   const delivered =
     salvaged.lost === 0 ? "all values that were pending in it are" : `all but ${salvaged.lost} values that were pending in it are`;
-  options.onAlarm(`the buffer ${file} is damaged (${damage}): ${kept}, and ${delivered} delivered from a new one`);
+  options.onAlarm(
+    warning("buffer_damaged", `the buffer ${file} is damaged (${damage}): ${kept}, and ${delivered} delivered from a new one`),
+  );
   return buffer;
 }
 
@@ -129,7 +135,7 @@ function openFile(file: string, options: BufferOptions, why: string | typeof NEW
     const loss = why ?? lossSince(loaded, mark, readTip(file), file);
     const current = loss === undefined ? goOn(loaded, mark) : begin(db, loaded, mark, loss, stampNow(options));
     const buffer = new BufferFile(db, file, current, options, release);
-    if (typeof loss === "string") options.onAlarm(loss);
+    if (typeof loss === "string") options.onAlarm(warning("buffer_lost", loss));
     return buffer;
   } catch (error) {
     db.close();

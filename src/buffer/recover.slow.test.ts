@@ -41,7 +41,7 @@ function startStore(file: string) {
     ledger: (ledger) => {
       state.ledger = ledger;
     },
-    alarm: (message) => alarms.push(message),
+    alarm: ({ text }) => alarms.push(text),
     note: (message) => notes.push(message),
     sinks: () => {},
     stored: (batches) => stored.push(...batches),

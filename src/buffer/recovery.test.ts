@@ -29,7 +29,7 @@ const VALUES = 8;
 function recovery(read: () => Generator<Recovered>) {
   const said: string[] = [];
   const found = { said, stored: [] as number[], takes: true, look };
-  const one = new Recovery(file, { alarm: (message) => said.push(message), note: (message) => said.push(message), taken: () => {} }, read);
+  const one = new Recovery(file, { alarm: ({ text }) => said.push(text), note: (message) => said.push(message), taken: () => {} }, read);
   function look(): void {
     one.step(({ batches }) => {
       if (!found.takes) return undefined;

@@ -1,4 +1,5 @@
 import { messageOf } from "../model/failure.ts";
+import { type RaiseAlarm, warning } from "../model/warning.ts";
 import { type AsideFile, asideFiles, markRecovered, type Recovered, readAside } from "./recover.ts";
 
 /** So often it is looked for files to recover, and said how far one has come, ms. */
@@ -20,8 +21,7 @@ interface Current {
 
 /** For the operator. */
 export interface RecoveryVoice {
-  /** `over`: the alarm whose trouble this says the end of. */
-  alarm(message: string, over?: string): void;
+  readonly alarm: RaiseAlarm;
   note(message: string): void;
   /** Done with it; `isWhole`: all of it could be read. */
   taken(aside: AsideFile, isWhole: boolean): void;
@@ -55,7 +55,7 @@ export class Recovery {
       // What was handed over would come again from the beginning on.
       if (this.#current?.values === 0) this.#current = undefined;
       const trouble = `a file that was set aside next to ${this.#file} cannot be recovered now: ${messageOf(error)}; the collector tries again`;
-      if (trouble !== this.#trouble) this.#voice.alarm(trouble);
+      if (trouble !== this.#trouble) this.#voice.alarm(warning("buffer_unrecovered", trouble));
       this.#trouble = trouble;
     }
   }
@@ -95,8 +95,9 @@ export class Recovery {
     const kept = markRecovered(this.#file, aside);
     this.#current = undefined;
     const words = `${values} values of ${aside.name} were recovered, and are delivered; it is kept as ${kept}`;
-    if (end?.error !== undefined) this.#voice.alarm(`${words}; the rest of it cannot be read: ${end.error}`);
-    else if (this.#trouble !== undefined) this.#voice.alarm(words, this.#trouble);
+    if (end?.error !== undefined)
+      this.#voice.alarm(warning("buffer_unrecovered", `${words}; the rest of it cannot be read: ${end.error}`, aside.name));
+    else if (this.#trouble !== undefined) this.#voice.alarm(warning("buffer_unrecovered", words), true);
     else this.#voice.note(words);
     this.#trouble = undefined;
     this.#voice.taken(aside, end?.error === undefined);

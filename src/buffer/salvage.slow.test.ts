@@ -107,7 +107,7 @@ describe("a damaged page", () => {
       writeFileSync(`${file}.mark`, mark);
       writeFileSync(`${file}.schema`, schema);
       damage(file, page, page % 2 === 0 ? zero : noise);
-      using buffer = open(file, { onAlarm: (message) => alarms.push(message) });
+      using buffer = open(file, { onAlarm: ({ text }) => alarms.push(text) });
       expect(alarms).toHaveLength(1);
       const ids = readable(file);
       expect([page, buffer.epoch, ids !== undefined]).toEqual([page, epoch, true]);
@@ -147,7 +147,7 @@ describe("a damaged page", () => {
       [second, 0, 0],
     ]);
     const alarms: string[] = [];
-    using buffer = open(file, { onAlarm: (message) => alarms.push(message) });
+    using buffer = open(file, { onAlarm: ({ text }) => alarms.push(text) });
     expect([alarms.length, buffer.epoch]).toEqual([1, epoch]);
     expect(ledgerOf(buffer, "b")).toMatchObject({ pending: (ROWS - 2) * 10, dropped: { damaged: 20 } });
     expectExact(buffer, file);
@@ -163,7 +163,7 @@ describe("a damaged page", () => {
     truncateSync(file, (pages - 3) * PAGE);
     const alarms: string[] = [];
     {
-      using buffer = open(file, { onAlarm: (message) => alarms.push(message) });
+      using buffer = open(file, { onAlarm: ({ text }) => alarms.push(text) });
       expect([alarms.length, buffer.epoch]).toEqual([1, epoch]);
       expect(ledgerOf(buffer, "b")?.dropped.damaged).toBeGreaterThan(0);
       expectExact(buffer, file);

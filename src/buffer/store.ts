@@ -1,5 +1,6 @@
 import { messageOf } from "../model/failure.ts";
 import type { Layout } from "../model/layout.ts";
+import { type RaiseAlarm, type Warning, warning } from "../model/warning.ts";
 import {
   type Acknowledgement,
   type BufferFill,
@@ -56,7 +57,7 @@ export interface StoreListener {
   ledger(ledger: Ledger, bytes: number, fill?: BufferFill): void;
   /** A sentence for the operator. */
   /** `over`: the alarm whose trouble this says the end of. */
-  alarm(message: string, over?: string): void;
+  readonly alarm: RaiseAlarm;
   /** Something went as it should, for the log alone. */
   note(message: string): void;
   /** The sinks that the file has from now on. */
@@ -132,12 +133,12 @@ export class Store {
     this.#commitDelayMs = options.commitDelayMs ?? COMMIT_DELAY_MS;
     this.#retryMs = options.retryMs ?? RETRY_MS;
     this.#recovery = new Recovery(options.file, {
-      alarm: (message, over) => listener.alarm(message, over),
+      alarm: (alarm, isOver) => listener.alarm(alarm, isOver),
       note: (message) => listener.note(message),
       taken: (aside, isWhole) => this.#recovered(aside, isWhole),
     });
-    this.#uncounted = new Uncounted(options.file, options.run, (message) => listener.alarm(message));
-    this.#trouble = new Trouble(options.file, (message, over) => listener.alarm(message, over));
+    this.#uncounted = new Uncounted(options.file, options.run, (message) => listener.alarm(warning("buffer_lost", message)));
+    this.#trouble = new Trouble(options.file, (alarm, isOver) => listener.alarm(alarm, isOver));
   }
 
   /** The sinks that the file has; undefined before the first `setSinks` was committed. */
@@ -251,7 +252,10 @@ export class Store {
     const values = valuesIn(this.#group.batches);
     if (values > 0)
       this.#listener.alarm(
-        `the buffer ${this.#options.file} takes no values, and the collector ends: ${values} values of ${this.#group.batches.length} readouts that waited in memory are lost; they are counted as not stored at the next start`,
+        warning(
+          "buffer_lost",
+          `the buffer ${this.#options.file} takes no values, and the collector ends: ${values} values of ${this.#group.batches.length} readouts that waited in memory are lost; they are counted as not stored at the next start`,
+        ),
       );
     this.#reportLedger();
     this.#buffer?.close();
@@ -284,7 +288,7 @@ export class Store {
 
   #open(): BufferFile {
     const { file, run } = this.#options;
-    const onAlarm = (message: string): void => this.#listener.alarm(message);
+    const onAlarm = (alarm: Warning): void => this.#listener.alarm(alarm);
     const buffer = openBuffer(file, { ...this.#bounds, damage: this.#damage, onAlarm });
     this.#buffer = buffer;
     this.#uncounted.prepare();
@@ -299,8 +303,8 @@ export class Store {
 
   #lookAtDisk(buffer: BufferFile): void {
     const { file, looksAtDisk = false } = this.#options;
-    const warning = looksAtDisk ? roomWarning(file, this.#bounds.maxBytes - buffer.bytes()) : undefined;
-    if (warning !== undefined) this.#listener.alarm(warning);
+    const words = looksAtDisk ? roomWarning(file, this.#bounds.maxBytes - buffer.bytes()) : undefined;
+    if (words !== undefined) this.#listener.alarm(warning("buffer_disk_small", words));
   }
 
   #beginLife(epoch: string, lastSeq: number): void {

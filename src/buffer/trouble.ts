@@ -1,16 +1,17 @@
+import { type RaiseAlarm, warning } from "../model/warning.ts";
+
 /** Without a failure for so long, it is over: a disk on the brink fails and works by turns. */
 const SETTLED_MS = 3000;
 
 /** Alarms the operator of a file that takes nothing: once when it begins, once when it is over. */
 export class Trouble {
   readonly #file: string;
-  readonly #alarm: (message: string, over?: string) => void;
+  readonly #alarm: RaiseAlarm;
   #failingSinceMs: number | undefined;
   #alarmedSinceMs: number | undefined;
-  #alarmed = "";
   #lastFailureMs = 0;
 
-  constructor(file: string, alarm: (message: string, over?: string) => void) {
+  constructor(file: string, alarm: RaiseAlarm) {
     this.#file = file;
     this.#alarm = alarm;
   }
@@ -20,8 +21,7 @@ export class Trouble {
     this.#failingSinceMs ??= this.#lastFailureMs;
     if (this.#alarmedSinceMs !== undefined) return;
     this.#alarmedSinceMs = this.#lastFailureMs;
-    this.#alarmed = `the buffer ${this.#file} takes no values: ${why}. They wait in memory and it is tried again`;
-    this.#alarm(this.#alarmed);
+    this.#alarm(warning("buffer_refuses", `the buffer ${this.#file} takes no values: ${why}. They wait in memory and it is tried again`));
   }
 
   /** A write has succeeded. */
@@ -34,7 +34,7 @@ export class Trouble {
     if (this.#alarmedSinceMs === undefined || this.#failingSinceMs !== undefined) return;
     if (performance.now() - this.#lastFailureMs < SETTLED_MS) return;
     const seconds = Math.round((this.#lastFailureMs - this.#alarmedSinceMs) / 1000);
-    this.#alarm(`the buffer ${this.#file} takes values again, after ${seconds} s`, this.#alarmed);
+    this.#alarm(warning("buffer_refuses", `the buffer ${this.#file} takes values again, after ${seconds} s`), true);
     this.#alarmedSinceMs = undefined;
   }
 

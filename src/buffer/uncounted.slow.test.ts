@@ -25,7 +25,7 @@ function startStore(file: string, run: string) {
       state.ledger = ledger;
     },
     note: () => {},
-    alarm: (message) => alarms.push(message),
+    alarm: ({ text }) => alarms.push(text),
     sinks: () => {},
     stored: () => {},
     unstored: () => {},

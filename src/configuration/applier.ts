@@ -9,6 +9,7 @@ import type { Log } from "../model/context.ts";
 import type { SecretPlace } from "../model/secret-place.ts";
 import type { Settings } from "../model/settings.ts";
 import { createYielder, sleep } from "../model/timer.ts";
+import { type Warning, warning } from "../model/warning.ts";
 import { type ProfileFiles, ProfileReader } from "./bindings.ts";
 import { changesOf } from "./changes.ts";
 import { type Credentials, canonicalKey } from "./credentials.ts";
@@ -118,9 +119,13 @@ export class Applier {
   }
 
   /** What a person should know, for status: settings that are for nothing that there is, options of this machine that cannot be read. */
-  notes(): readonly string[] {
+  notes(): readonly Warning[] {
     const { problem } = this.#keptOptions;
-    return [...this.#unused, ...this.#profiles.notes, ...(problem === undefined ? [] : [problem])];
+    return [
+      ...this.#unused.map((text) => warning("settings_unused", text, text)),
+      ...this.#profiles.notes.map((text) => warning("profile_unusable", text, text)),
+      ...(problem === undefined ? [] : [warning("settings_unusable", problem)]),
+    ];
   }
 
   /** True: the sources of a configuration have been started. */

@@ -11,6 +11,7 @@ import type { SourceReport } from "../model/report.ts";
 import type { ReadoutStatusReport } from "../model/resources.ts";
 import type { ConfigStatus } from "../model/service-status.ts";
 import type { Settings } from "../model/settings.ts";
+import { type Warning, warning } from "../model/warning.ts";
 import type { Logger } from "../os/log.ts";
 import { EmbeddedApi } from "../threads/api/host.ts";
 import { ApiLink } from "./api-link.ts";
@@ -99,7 +100,7 @@ export class Configuration {
   }
 
   /** What a person should know of it all the time. */
-  notes(): readonly string[] {
+  notes(): readonly Warning[] {
     const { api, embedded_api } = this.#settings;
     const { listen } = embedded_api;
     const isBeyond = !isLoopback(listen.slice(0, listen.lastIndexOf(":")));
@@ -109,9 +110,11 @@ export class Configuration {
       "keys and passwords can be read on the network; name a certificate in embedded_api.tls";
     const closed = this.#closed(this.#settings);
     return [
-      ...(this.#problem === undefined ? [] : [`${this.#problem}; still polling the previous API`]),
-      ...(closed === undefined ? [] : [`${closed}; the embedded configuration API is not served`]),
-      ...(isReadable ? [readable] : []),
+      ...(this.#problem === undefined ? [] : [warning("api_not_used", `${this.#problem}; still polling the previous API`)]),
+      ...(closed === undefined
+        ? []
+        : [warning("listening_forbidden", `${closed}; the embedded configuration API is not served`, "embedded_api")]),
+      ...(isReadable ? [warning("api_in_clear", readable)] : []),
       ...(this.#embedded?.api.notes() ?? []),
     ];
   }

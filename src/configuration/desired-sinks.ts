@@ -3,6 +3,7 @@ import type { ApiAccess } from "../model/api-access.ts";
 import { userLeftOutWords } from "../model/endpoint-url.ts";
 import type { DataSink } from "../model/resources.ts";
 import type { Settings } from "../model/settings.ts";
+import { warning } from "../model/warning.ts";
 import { withDetailsType } from "./details-type.ts";
 import { fileSecretOf, type SecretFiles } from "./secret-files.ts";
 
@@ -27,7 +28,7 @@ export function desiredSinks(
   return sinks.map((listed): SinkSpec => {
     const { record, warnings } = withDetailsType(listed);
     const { uuid, name, type, details, user_left_out_of: leftOut } = record;
-    const notes = leftOut ? [...warnings, userLeftOutWords(leftOut)] : warnings;
+    const notes = leftOut ? [...warnings, warning("user_left_out", userLeftOutWords(leftOut))] : warnings;
     const local = optionsOf({ uuid, name });
     const password = fileSecretOf(local, secretFiles);
     return {

@@ -6,6 +6,7 @@ import type { Settings } from "../model/settings.ts";
 import { shellWord } from "../model/shell-word.ts";
 import { createYielder } from "../model/timer.ts";
 import type { Variable } from "../model/variable.ts";
+import { warning } from "../model/warning.ts";
 import { withDetailsType } from "./details-type.ts";
 import { localOptionsIn } from "./local-options.ts";
 import { fileSecretOf, type SecretFiles } from "./secret-files.ts";
@@ -51,15 +52,17 @@ export async function desiredSources(
     const file = files.bySource.get(record.uuid);
     const password = fileSecretOf(local, secretFiles);
     const shadowed =
-      file && fromApi.has(record.uuid) ? [`${shadowWords(file, fromApi.get(record.uuid)?.length ?? 0)}; ${looksInto(record.name)}`] : [];
+      file && fromApi.has(record.uuid)
+        ? [warning("variables_shadowed", `${shadowWords(file, fromApi.get(record.uuid)?.length ?? 0)}; ${looksInto(record.name)}`)]
+        : [];
     desired.push({
       record,
       variables: file?.variables ?? fromApi.get(record.uuid) ?? [],
       warnings: [
         ...warnings,
-        ...(record.user_left_out_of ? [userLeftOutWords(record.user_left_out_of)] : []),
-        ...(problems.get(record.uuid) ?? []).map(
-          ({ file: at, line, message }) => `${at}${line === undefined ? "" : `:${line}`}: ${message}`,
+        ...(record.user_left_out_of ? [warning("user_left_out", userLeftOutWords(record.user_left_out_of))] : []),
+        ...(problems.get(record.uuid) ?? []).map(({ file: at, line, message }) =>
+          warning("variable_file_wrong", `${at}${line === undefined ? "" : `:${line}`}: ${message}`),
         ),
         ...shadowed,
       ],

@@ -1,5 +1,6 @@
 import { describe, expect, it } from "vitest";
 import type { DataSource } from "../model/resources.ts";
+import { textsOf } from "../model/testing/warnings.ts";
 import type { Variable } from "../model/variable.ts";
 import { desiredSources } from "./desired-sources.ts";
 import { type DesiredStateInput, desiredState } from "./desired-state.ts";
@@ -47,11 +48,11 @@ describe("desiredSources", () => {
     const [a, b] = await desiredSources(configuration, files, { sources: {}, readout_interval_unit: "seconds" }, noSecret);
     expect(a?.variables.map((v) => v.name)).toEqual(["api"]);
     expect(b?.variables.map((v) => v.name)).toEqual(["local"]);
-    expect(b?.warnings).toEqual([
+    expect(textsOf(b?.warnings)).toEqual([
       "/v/b.csv:3: factor: expected a number",
       "/v/b.csv wins over the API: its variables run (1), those of the API do not (1), until the file is removed; `collector variables list b --local` shows what is in it",
     ]);
-    expect(a?.warnings).toEqual([]);
+    expect(textsOf(a?.warnings)).toEqual([]);
   });
 
   it("takes the type of the details, and says in one sentence where the record names another one", async () => {
@@ -65,7 +66,7 @@ describe("desiredSources", () => {
       secrets: {},
     };
     const desired = await desiredSources(configuration, noFiles, { sources: {}, readout_interval_unit: "seconds" }, noSecret);
-    expect(desired.map(({ record, warnings }) => [record.type, warnings])).toEqual([
+    expect(desired.map(({ record, warnings }) => [record.type, textsOf(warnings)])).toEqual([
       ["s7", [expect.stringMatching(/^type is "modbus_tcp", and details\.type is "s7", which is taken/)]],
       ["s7", []],
     ]);
@@ -77,7 +78,7 @@ describe("desiredSources", () => {
     for (const variables of [null, [], [variable(1, "api")]]) {
       const configuration = { sources: [source(2, "b")], variables, secrets: {} };
       const [b] = await desiredSources(configuration, files, { sources: {}, readout_interval_unit: "seconds" }, noSecret);
-      expect(b?.warnings).toEqual([]);
+      expect(textsOf(b?.warnings)).toEqual([]);
     }
   });
 
@@ -153,7 +154,7 @@ describe("desiredState", () => {
   it("takes a data sink's type from its details too", async () => {
     const sinks = [{ ...mqtt, type: "opcua" } as never];
     expect((await desiredState(input({ desired: { ...input().desired, sinks } }))).sinks).toMatchObject([
-      { type: "mqtt", notes: [expect.stringContaining('type is "opcua", and details.type is "mqtt"')] },
+      { type: "mqtt", notes: [{ code: "types_contradict", text: expect.stringContaining('type is "opcua", and details.type is "mqtt"') }] },
     ]);
   });
 
@@ -167,8 +168,8 @@ describe("desiredState", () => {
     const desired = { ...input().desired, secrets: { [uuid(1)]: { password: "api" }, [uuid(4)]: { password: "api" } } };
     const credentials = { secretOf: () => "machine", userSecretsOf: () => new Map() };
     const { sources, sinks } = await desiredState(input({ desired, credentials }));
-    expect(sources.map(({ warnings }) => warnings)).toEqual([[expect.stringContaining("sudo collector secret rm a")], []]);
-    expect(sinks[0]?.notes).toEqual([expect.stringContaining("sudo collector secret rm broker")]);
+    expect(sources.map(({ warnings }) => textsOf(warnings))).toEqual([[expect.stringContaining("sudo collector secret rm a")], []]);
+    expect(textsOf(sinks[0]?.notes)).toEqual([expect.stringContaining("sudo collector secret rm broker")]);
   });
 
   it("takes a password file before this machine's secrets, and these before the API's", async () => {
@@ -235,8 +236,8 @@ describe("a password of this machine that is withheld", () => {
   it("leaves the API's own password at work, with a note", async () => {
     const { sources, sinks } = await desiredState(input({ [uuid(1)]: { password: "api" }, [uuid(4)]: { password: "api" } }));
     for (const entry of [...sources, ...sinks]) expect([entry.secrets, entry.withheldSecret]).toEqual([{ password: "api" }, undefined]);
-    expect(sources[0]?.warnings).toEqual([expect.stringContaining("secret confirm a")]);
-    expect(sinks[0]?.notes).toEqual([expect.stringContaining("secret confirm broker")]);
+    expect(textsOf(sources[0]?.warnings)).toEqual([expect.stringContaining("secret confirm a")]);
+    expect(textsOf(sinks[0]?.notes)).toEqual([expect.stringContaining("secret confirm broker")]);
   });
 });
 

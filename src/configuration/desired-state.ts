@@ -4,6 +4,7 @@ import type { SinkSpec } from "../delivery/messages.ts";
 import type { ApiAccess } from "../model/api-access.ts";
 import type { Settings } from "../model/settings.ts";
 import { createYielder } from "../model/timer.ts";
+import { type Warning, warning } from "../model/warning.ts";
 import { boundOptions, type ProfileFiles } from "./bindings.ts";
 import { type Credentials, type Entry, missingPassword, overrideNote, withLocalSecrets } from "./credentials.ts";
 import { desiredSinks } from "./desired-sinks.ts";
@@ -50,14 +51,19 @@ export async function desiredState(input: DesiredStateInput): Promise<DesiredSta
   /** The secrets of an entry, and what a person is told of them. */
   const secretsFor = (
     entry: NeededSecrets,
-  ): Pick<SinkSpec, "secrets" | "missingSecret" | "awaitedSecret" | "withheldSecret"> & { readonly note?: string } => {
+  ): Pick<SinkSpec, "secrets" | "missingSecret" | "awaitedSecret" | "withheldSecret"> & { readonly note?: Warning } => {
     const { uuid, local, details, missingSecret } = entry;
     const held = withheld.get(uuid);
     const own = held ? (secrets[uuid] ?? {}) : entry.secrets;
     if (held && own["password"] === undefined) return { secrets: own, withheldSecret: withheldWords(held) };
     const isFromFile = fileSecretOf(local, secretFiles) !== undefined;
     // The API's own password goes where the API says.
-    const note = held ? withheldWords(held) : overrideNote(entry, desired.secrets[uuid], own, isFromFile);
+    const overridden = overrideNote(entry, desired.secrets[uuid], own, isFromFile);
+    const note = held
+      ? warning("secret_withheld", withheldWords(held))
+      : overridden === undefined
+        ? undefined
+        : warning("secret_overridden", overridden);
     const missing =
       missingSecret === undefined
         ? missingPassword(entry, { details, settings: local, secrets: own }, desired.areSecretsAwaited)

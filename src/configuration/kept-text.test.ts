@@ -3,6 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, onTestFinished, test } from "vitest";
 import { silentLog } from "../model/context.ts";
+import { textsOf } from "../model/testing/warnings.ts";
 import { keepText, keptText } from "./kept-text.ts";
 import { startPolicy } from "./policy-file.ts";
 import { Reloader } from "./reloader.ts";
@@ -43,19 +44,19 @@ function machine() {
 test("a typo does not end collection at the next start: the last good settings are in force, and status names the line", () => {
   const { files, put, settingsText, start } = machine();
   put("settings", settingsText("log: { level: warn }\n"));
-  expect(start().reloader.notes()).toEqual([]);
+  expect(textsOf(start().reloader.notes())).toEqual([]);
   put("settings", settingsText("log: { level: warn }\nsorces: {}\n"));
   const { loaded, reloader, taken } = start();
   expect(loaded.settings.log.level).toBe("warn");
-  expect(reloader.notes()).toEqual([
+  expect(textsOf(reloader.notes())).toEqual([
     expect.stringMatching(/collector\.yaml:3: sorces: this key is not known; did you mean sources\?; .*stay in force/),
   ]);
   // Read again while it is wrong, it is the same; right again, it is taken.
   reloader.reread();
-  expect(reloader.notes()).toHaveLength(1);
+  expect(textsOf(reloader.notes())).toHaveLength(1);
   put("settings", settingsText("log: { level: error }\n"));
   reloader.reread();
-  expect([reloader.notes(), taken]).toEqual([[], ["error"]]);
+  expect([textsOf(reloader.notes()), taken]).toEqual([[], ["error"]]);
   // What was taken while it ran is what the next start falls back to.
   put("settings", "\tnot: yaml\n");
   rmSync(files.policy, { force: true });
@@ -72,10 +73,10 @@ test("a policy that cannot be read leaves the one of before in force, and none o
   put("policy", "discovry: true\n");
   const { policy, reloader, taken } = start();
   expect(policy.policy.discovery).toBe(false);
-  expect(reloader.notes()).toEqual([expect.stringMatching(/policy\.yaml:1: discovry: .*did you mean discovery/)]);
+  expect(textsOf(reloader.notes())).toEqual([expect.stringMatching(/policy\.yaml:1: discovry: .*did you mean discovery/)]);
   put("policy", "discovery: true\n");
   reloader.reread();
-  expect([reloader.notes(), taken]).toEqual([[], ["discovery true"]]);
+  expect([textsOf(reloader.notes()), taken]).toEqual([[], ["discovery true"]]);
   // Without a file, the next bad one falls back to the defaults, which are closed.
   rmSync(files.policy);
   start();

@@ -4,6 +4,7 @@ import { join } from "node:path";
 import { expect, onTestFinished, test } from "vitest";
 import { silentLog } from "../model/context.ts";
 import type { Policy } from "../model/policy.ts";
+import { textsOf } from "../model/testing/warnings.ts";
 import { loadPolicy } from "./policy-file.ts";
 import { Reloader } from "./reloader.ts";
 import type { SettingsEffect } from "./settings-changes.ts";
@@ -68,7 +69,7 @@ test("a bad file is its own trouble: the other one is taken", () => {
   reloader.reread();
   expect(taken).toEqual([]);
   expect(policies.map(({ discovery }) => discovery)).toEqual([false]);
-  expect(reloader.notes()).toEqual([
+  expect(textsOf(reloader.notes())).toEqual([
     expect.stringMatching(new RegExp(`^${files.settings}:1: log\\.level: .*; the settings of before stay`)),
   ]);
 });
@@ -78,13 +79,13 @@ test("a policy file that is gone opens and closes nothing; one that comes is tak
   rmSync(files.policy);
   reloader.reread();
   expect(policies).toEqual([]);
-  expect(reloader.notes()).toEqual([
+  expect(textsOf(reloader.notes())).toEqual([
     `${files.policy}: does not exist any more; write an empty file for the defaults; the policy of before stays in force`,
   ]);
   put("policy", "");
   reloader.reread();
   expect(policies.map(({ discovery }) => discovery)).toEqual([true]);
-  expect(reloader.notes()).toEqual([]);
+  expect(textsOf(reloader.notes())).toEqual([]);
 });
 
 test("names what waits for a restart, and takes the rest of the same change", () => {
@@ -92,11 +93,11 @@ test("names what waits for a restart, and takes the rest of the same change", ()
   put("settings", "http: { listen: '127.0.0.1:1' }\nlog: { level: warn }\n");
   reloader.reread();
   expect(taken.map(([{ http }, effects]) => [http.listen, effects])).toEqual([["127.0.0.1:9420", ["log"]]]);
-  expect(reloader.notes()).toEqual([expect.stringContaining(`${files.settings}: http.listen is 127.0.0.1:1, `)]);
+  expect(textsOf(reloader.notes())).toEqual([expect.stringContaining(`${files.settings}: http.listen is 127.0.0.1:1, `)]);
   put("settings", "log: { level: warn }\n");
   reloader.reread();
   expect(taken).toHaveLength(1);
-  expect(reloader.notes()).toEqual([]);
+  expect(textsOf(reloader.notes())).toEqual([]);
 });
 
 test("looks by itself, until it is stopped", async () => {

@@ -2,6 +2,7 @@ import { isDeepStrictEqual } from "node:util";
 import type { Log } from "../model/context.ts";
 import { messageOf } from "../model/failure.ts";
 import type { Policy } from "../model/policy.ts";
+import { type Warning, warning } from "../model/warning.ts";
 import { LOOK_EVERY_MS } from "./applier.ts";
 import type { KeptName, KeptText } from "./kept-text.ts";
 import { loadPolicy, type StartPolicy } from "./policy-file.ts";
@@ -92,9 +93,13 @@ export class Reloader {
   }
 
   /** What a person should know, for status: files that cannot be used, settings that wait for a restart. */
-  notes(): readonly string[] {
+  notes(): readonly Warning[] {
     const file = this.#inForce.file ?? DEFAULT_SETTINGS_FILE;
-    return [...this.#settingsFile.notes(), ...this.#policyFile.notes(), ...this.#awaited.map((awaited) => awaitedWords(file, awaited))];
+    return [
+      ...this.#settingsFile.notes(),
+      ...this.#policyFile.notes(),
+      ...this.#awaited.map((awaited) => warning("restart_needed", awaitedWords(file, awaited))),
+    ];
   }
 
   /** One file's trouble is not the other's. The policy comes first: what it closes is not opened for a moment by new settings. */

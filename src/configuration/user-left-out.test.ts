@@ -3,6 +3,7 @@ import { expect, test } from "vitest";
 import { readLastGood, saveLastGood } from "../api/last-good.ts";
 import { COLLECTOR, MACHINE, temporaryFolder } from "../api/server/testing.ts";
 import { dataSinkSchema, dataSourceSchema } from "../model/resources.ts";
+import { textsOf } from "../model/testing/warnings.ts";
 import { desiredSinks } from "./desired-sinks.ts";
 import { desiredSources } from "./desired-sources.ts";
 
@@ -39,14 +40,14 @@ const LEFT_OUT = /^host and endpoint_url held a user or a password, which was le
 
 test("a source whose addresses held a password says that it was left out, and what to do", async () => {
   const input = await sourceOf(SOURCE);
-  expect(input?.warnings).toEqual([expect.stringMatching(LEFT_OUT)]);
+  expect(textsOf(input?.warnings)).toEqual([expect.stringMatching(LEFT_OUT)]);
   expect(JSON.stringify(input)).not.toContain(CANARY);
 });
 
 test("a sink whose host held a password says that it was left out, and what to do", () => {
   const api = { url: "https://platform.example", keyFile: "/etc/collector/key", insecure: false, embedded: false } as const;
   const sinks = desiredSinks({ sinks: [SINK], secrets: {} }, { publish_interval_unit: "seconds" }, () => ({}), new Map(), api);
-  expect(sinks[0]?.notes).toEqual([expect.stringMatching(/^host held a user or a password, which was left out/)]);
+  expect(textsOf(sinks[0]?.notes)).toEqual([expect.stringMatching(/^host held a user or a password, which was left out/)]);
   expect(JSON.stringify(sinks)).not.toContain(CANARY);
 });
 
@@ -68,5 +69,5 @@ test("the kept configuration holds no password of an address, and still says tha
   expect(kept.warnings).toEqual([]);
   const [source] = kept.configuration.sources;
   if (!source) throw new Error("no source was kept");
-  expect((await sourceOf(source))?.warnings).toEqual([expect.stringMatching(LEFT_OUT)]);
+  expect(textsOf((await sourceOf(source))?.warnings)).toEqual([expect.stringMatching(LEFT_OUT)]);
 });

@@ -3,6 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, onTestFinished, test } from "vitest";
 import { silentLog } from "../model/context.ts";
+import { textsOf } from "../model/testing/warnings.ts";
 import { loadPolicy } from "./policy-file.ts";
 import { WatchedFile } from "./watched-file.ts";
 
@@ -34,7 +35,7 @@ test("takes a file once it has stayed the same from one look to the next, and no
   expect(watch.look()).toBeUndefined();
   put("discovery: true\n");
   expect([watch.look(), watch.look(), watch.look()]).toEqual([undefined, true, undefined]);
-  expect(watch.notes()).toEqual([]);
+  expect(textsOf(watch.notes())).toEqual([]);
 });
 
 test("takes it at once where somebody asks for it", () => {
@@ -48,7 +49,7 @@ test("names what cannot be used while it is so, and logs it once for each conten
   put("\ndicovery: true\n");
   const words = `${file}:2: dicovery: this key is not known; did you mean discovery?; the policy of before stays in force`;
   expect([watch.look(), watch.look()]).toEqual([undefined, undefined]);
-  expect(watch.notes()).toEqual([words]);
+  expect(textsOf(watch.notes())).toEqual([words]);
   put("\ndicovery: true\n");
   watch.reread();
   expect(lines).toEqual([words]);
@@ -58,15 +59,15 @@ test("names what cannot be used while it is so, and logs it once for each conten
   put("discovery: true\n");
   expect(watch.reread()).toBe(true);
   expect(lines.slice(2)).toEqual(["the file can be used again"]);
-  expect(watch.notes()).toEqual([]);
+  expect(textsOf(watch.notes())).toEqual([]);
 });
 
 test("shows at most ten problems of a file", () => {
   const { file, watch, put } = watched();
   put(Array.from({ length: 30 }, (_, i) => `key${i}: 1\n`).join(""));
   watch.reread();
-  expect(watch.notes()).toHaveLength(11);
-  expect(watch.notes().at(-1)).toBe(`${file}: 20 more problems; the policy of before stays in force`);
+  expect(textsOf(watch.notes())).toHaveLength(11);
+  expect(textsOf(watch.notes()).at(-1)).toBe(`${file}: 20 more problems; the policy of before stays in force`);
 });
 
 test("sees a change of the rights alone", () => {

@@ -1,4 +1,5 @@
 import type { Log } from "../model/context.ts";
+import { type Warning, warning } from "../model/warning.ts";
 import { stampOf } from "./file-stamp.ts";
 import { SettingsError } from "./strict-yaml.ts";
 
@@ -48,10 +49,10 @@ export class WatchedFile<T> {
   }
 
   /** Why it cannot be used, for status; empty: it can be. */
-  notes(): readonly string[] {
+  notes(): readonly Warning[] {
     const lines = this.#problem?.message.split("\n") ?? [];
     const more = lines.length > MAX_NOTES ? [`${this.#options.file}: ${lines.length - MAX_NOTES} more problems`] : [];
-    return [...lines.slice(0, MAX_NOTES), ...more].map((line) => `${line}; ${this.#options.meanwhile}`);
+    return [...lines.slice(0, MAX_NOTES), ...more].map((line) => warning("settings_unusable", `${line}; ${this.#options.meanwhile}`, line));
   }
 
   #stamp(): string {

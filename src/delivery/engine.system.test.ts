@@ -10,6 +10,7 @@ import { encodeReadout, layoutKey } from "../buffer/codec.ts";
 import type { FromStore, StoreWorkerData } from "../buffer/messages.ts";
 import { plainLayout, plainReadout } from "../buffer/testing/readouts.ts";
 import type { SinkReport } from "../model/report.ts";
+import { textsOf } from "../model/testing/warnings.ts";
 import { serveStore } from "../threads/store/serve.ts";
 import { runDelivery } from "./engine.ts";
 import type { FromDelivery, ToDelivery } from "./messages.ts";
@@ -206,7 +207,7 @@ describe("one sink", () => {
       error: null,
       next_retry_at: null,
     });
-    expect(reportOf()?.warnings.join()).toMatch(/MQTT 3\.1\.1/);
+    expect(textsOf(reportOf()?.warnings).join()).toMatch(/MQTT 3\.1\.1/);
   });
 
   test("readouts of one source within publish_interval make one message", async () => {

@@ -16,7 +16,7 @@ test("what a bound of memory keeps back is a warning with the size and the setti
   ]);
   const words =
     "the newest readout of press-1 (5.0 MiB) and of 1 more source is not shown: at most 16.0 MiB wait in memory for this sink, and one readout more; max_waiting of the sink hosted raises it";
-  expect([kept.warning(new Map()), kept.warning(bytes), kept.warning(bytes)]).toEqual([undefined, words, words]);
+  expect([kept.warning(new Map()), kept.warning(bytes), kept.warning(bytes)].map((one) => one?.text)).toEqual([undefined, words, words]);
   expect(logged).toEqual([words]);
   kept.warning(new Map());
   kept.warning(bytes);

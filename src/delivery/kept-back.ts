@@ -2,6 +2,7 @@ import { formatBytes } from "../model/bytes.ts";
 import type { Log } from "../model/context.ts";
 import { countOf } from "../model/number.ts";
 import type { SourceReport } from "../model/report.ts";
+import { type Warning, warning } from "../model/warning.ts";
 
 export interface KeptBackOptions {
   /** The sink gets the whole history: only what no file takes can be kept back. */
@@ -31,7 +32,7 @@ export class KeptBack {
   }
 
   /** `bytes` of the newest readout, by uuid of the source. Undefined: nothing is kept back. */
-  warning(bytes: ReadonlyMap<string, number>): string | undefined {
+  warning(bytes: ReadonlyMap<string, number>): Warning | undefined {
     const [largest] = [...bytes].sort(([, one], [, other]) => other - one);
     if (!largest) {
       this.#isLogged = false;
@@ -45,6 +46,6 @@ export class KeptBack {
     const words = `the newest readout of ${this.#names.get(source) ?? source} (${formatBytes(size)})${more} ${what}: at most ${formatBytes(maxBytes)} wait in memory for this sink, and one readout more${raised}`;
     if (!this.#isLogged) this.#log.warn({ source: this.#names.get(source) ?? source, bytes: size, maxBytes }, words);
     this.#isLogged = true;
-    return words;
+    return warning("readout_too_large", words);
   }
 }

@@ -4,6 +4,7 @@ import type { Layout } from "../model/layout.ts";
 import type { PkiPlace } from "../model/pki.ts";
 import type { Policy } from "../model/policy.ts";
 import type { SinkReport, SourceReport } from "../model/report.ts";
+import type { Warning } from "../model/warning.ts";
 
 /** A sink as the agent wants it to run. `details` and `settings` are still as they came: the delivery validates them with the sink's kind. */
 export interface SinkSpec {
@@ -23,7 +24,7 @@ export interface SinkSpec {
   /** Why nobody knows which options it has on this machine, in words: the sink then does not open. */
   readonly optionsProblem?: string;
   /** Notes for people about its configuration. */
-  readonly notes?: readonly string[];
+  readonly notes?: readonly Warning[];
   readonly publishIntervalUnit: "seconds" | "milliseconds";
 }
 

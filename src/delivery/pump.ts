@@ -7,6 +7,7 @@ import { nameInCommand } from "../model/name-in-command.ts";
 import { ReasonError } from "../model/reason.ts";
 import type { SinkReport, SourceReport } from "../model/report.ts";
 import { sleep } from "../model/timer.ts";
+import { type Warning, WarningTimes } from "../model/warning.ts";
 import type { Sink, SinkMemory } from "../sinks/sink.ts";
 import type { Settled } from "./acknowledgements.ts";
 import { AskedPolicy } from "./asked-policy.ts";
@@ -100,6 +101,7 @@ export class SinkPump {
   /** Aborts when the opening ends. */
   #openingEnd = new AbortController();
   #reported = "";
+  readonly #warningTimes = new WarningTimes();
 
   constructor(prepared: PreparedSink, port: PumpPort, limits: PumpLimits) {
     this.#prepared = prepared;
@@ -239,7 +241,7 @@ export class SinkPump {
     const sink = this.#opening?.sink;
     const link = sink?.link?.();
     const named = { uuid, name, type, endpoint: sink?.endpoint ?? endpoint };
-    return { ...named, ...this.#state.report(), warnings: this.#warnings(), ...(link && { link }) };
+    return { ...named, ...this.#state.report(), warnings: this.#warningTimes.dated(this.#warnings(), Date.now()), ...(link && { link }) };
   }
 
   /**
@@ -418,7 +420,7 @@ export class SinkPump {
     }
   }
 
-  #warnings(): readonly string[] {
+  #warnings(): readonly Warning[] {
     const kept = this.#keptBack.warning(this.#queue.keptBack);
     return [...(this.#prepared.spec.notes ?? []), ...(kept === undefined ? [] : [kept]), ...(this.#opening?.sink.warnings ?? [])];
   }

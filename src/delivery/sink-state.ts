@@ -103,7 +103,8 @@ export class SinkState {
     const cause = JSON.stringify([reason, condition, more.map((one) => one !== undefined)]);
     const level = isIsolating || this.#loggedLosses.has(cause) ? "debug" : "warn";
     this.#loggedLosses.add(cause);
-    this.#fail({ reason, condition: condition ?? null, detail }, level, UNREACHABLE);
+    const known = wasRefusing ? undefined : error.nextStep;
+    this.#fail({ reason, condition: condition ?? null, detail, ...(known !== undefined && { next_step: known }) }, level, UNREACHABLE);
   }
 
   /** A write of a source is through; the server refused `refused` of its values, which are dropped. */
@@ -216,8 +217,8 @@ export class SinkState {
 
   #fail(error: SinkError, level: "debug" | "warn" | "error", message: string): void {
     if (!this.#enter("ERROR", error)) return;
-    const { reason, condition, detail } = error;
-    const { nextStep } = explainReason(reason, condition, { ...this.#where, detail });
+    const { reason, condition, detail, next_step: known } = error;
+    const { nextStep } = explainReason(reason, condition, { ...this.#where, detail, nextStep: known });
     this.#log[level]({ reason, condition, ...this.#times(), nextStep, detail }, message);
   }
 

@@ -1,10 +1,12 @@
 import { expect, onTestFinished, test } from "vitest";
 import * as z from "zod";
+import { textsOf } from "../model/testing/warnings.ts";
+import { type Warning, warning } from "../model/warning.ts";
 import { defineSink, type Sink } from "../sinks/sink.ts";
 import { mqttSpec, startRig } from "./testing/rig.ts";
 
 test("warnings that a sink says have changed are reported at once, although no value and no state of a source comes", async () => {
-  let warnings: readonly string[] = [];
+  let warnings: readonly Warning[] = [];
   let changed = (): void => {};
   const sink: Sink = {
     inFlight: 1,
@@ -37,9 +39,9 @@ test("warnings that a sink says have changed are reported at once, although no v
   rig.start(mqttSpec(1));
   await expect.poll(() => rig.report()?.state, { timeout: 10_000 }).toBe("OK");
   for (const now of [["a certificate was refused"], ["a certificate was refused", "a user is locked out"], []]) {
-    warnings = now;
+    warnings = now.map((text) => warning("client_untrusted", text, text));
     changed();
-    await expect.poll(() => rig.report()?.warnings, { timeout: 10_000 }).toEqual(now);
+    await expect.poll(() => textsOf(rig.report()?.warnings), { timeout: 10_000 }).toEqual(now);
   }
   const reports = rig.told.filter(({ type }) => type === "report").length;
   changed();

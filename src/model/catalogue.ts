@@ -27,6 +27,8 @@ export interface Where {
   readonly detail?: string;
   /** The first bad variable, where all are. */
   readonly fault?: { readonly variable: string; readonly fault: Fault };
+  /** A next step that knows the case: it takes the place of the usual one. */
+  readonly nextStep?: string | undefined;
   /** The way to it has just been walked: the next step is not to walk it. */
   readonly isWalked?: boolean;
 }
@@ -285,7 +287,7 @@ export function explainReason(reason: Reason, condition?: Condition | null, wher
   const known = condition ? CONDITIONS[condition](at) : ofReason(reason, at);
   const command = commandOf(condition, where.detail);
   const named = where.source === undefined ? known.nextStep : known.nextStep.replaceAll(PLACEHOLDER, (_, verb) => `${verb} ${at.source}`);
-  const nextStep = command === undefined ? named : stepOf(command);
+  const nextStep = where.nextStep ?? (command === undefined ? named : stepOf(command));
   const sentence = where.source === undefined ? known.sentence : `${clean(where.source)}: ${known.sentence}`;
   return { ...known, nextStep, sentence };
 }

@@ -18,10 +18,18 @@ export class ReasonError extends Error {
   readonly sessionLost: boolean;
   /** The peer does not have what is asked of it: where it goes on saying so, it is asked less and less often (lastingRestMs). */
   readonly isLasting: boolean;
+  /** A sentence or two, better than the usual next step: it knows the case. Also that of the cause. */
+  readonly nextStep: string | undefined;
   constructor(
     reason: Reason | PlainReasonType,
     message: string,
-    options?: ErrorOptions & { condition?: Condition; retryAfterMs?: number | undefined; sessionLost?: boolean; isLasting?: boolean },
+    options?: ErrorOptions & {
+      condition?: Condition;
+      retryAfterMs?: number | undefined;
+      sessionLost?: boolean;
+      isLasting?: boolean;
+      nextStep?: string | undefined;
+    },
   ) {
     super(message, options);
     this.reason = typeof reason === "string" ? { type: reason } : reason;
@@ -29,6 +37,7 @@ export class ReasonError extends Error {
     this.retryAfterMs = options?.retryAfterMs;
     this.sessionLost = options?.sessionLost ?? (this.reason.type === "CONNECTION_CLOSED" || this.reason.type === "CONNECTION_RESET");
     this.isLasting = options?.isLasting ?? false;
+    this.nextStep = options?.nextStep ?? (options?.cause instanceof ReasonError ? options.cause.nextStep : undefined);
   }
 }
 

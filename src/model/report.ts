@@ -3,6 +3,16 @@ import type { Fault } from "./fault.ts";
 import type { Layout } from "./layout.ts";
 import type { Reason } from "./reason.ts";
 import type { ReadoutStatus } from "./status.ts";
+import type { ReportedWarning } from "./warning.ts";
+
+/** Why something fails, in local words. */
+export interface ReportedError {
+  readonly reason: Reason;
+  readonly condition: Condition | null;
+  readonly detail: string;
+  /** A next step that knows the case; absent: the usual one of the reason and condition. */
+  readonly next_step?: string;
+}
 
 /** What is reported of a data source and of a data sink. Times are ISO 8601 UTC. */
 interface Report {
@@ -13,10 +23,10 @@ interface Report {
   /** Since when the state (and its reason) is as it is. */
   readonly since: string;
   /** Local words for an ERROR: which condition, and the detail with the protocol's own code. Never a secret. */
-  readonly error: { readonly reason: Reason; readonly condition: Condition | null; readonly detail: string } | null;
+  readonly error: ReportedError | null;
   /** When it is tried again, while in ERROR, and where the device asks for a pause. */
   readonly next_retry_at: string | null;
-  readonly warnings: readonly string[];
+  readonly warnings: readonly ReportedWarning[];
 }
 
 /** The state of a data source: status, log, sinks and the API's report use it. */

@@ -1,4 +1,5 @@
 import type { SinkReport, SourceReport } from "./report.ts";
+import type { ReportedWarning } from "./warning.ts";
 
 /** A running service as `collector status` sees it, over the local socket. Times are ISO 8601 UTC. */
 export interface ServiceStatus {
@@ -14,7 +15,7 @@ export interface ServiceStatus {
   readonly sinks: readonly SinkStatus[];
   readonly buffer: BufferStatus;
   /** What a person should know of the collector itself: a full disk, a damaged file, a policy that forbids. */
-  readonly alarms: readonly string[];
+  readonly alarms: readonly ReportedWarning[];
 }
 
 export interface ClockStatus {

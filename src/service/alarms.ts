@@ -1,4 +1,5 @@
 import type { Log } from "../model/context.ts";
+import { isSameWarning, type RaiseAlarm, type ReportedWarning, type Warning, WarningTimes } from "../model/warning.ts";
 
 /** The latest ones stay in the status. */
 const MAX_ALARMS = 20;
@@ -6,25 +7,26 @@ const MAX_ALARMS = 20;
 /** Trouble of the collector itself: in the log, and in the status until it is over or, where nothing tells that, until the process ends. */
 export class Alarms {
   readonly #log: Log;
-  #entries: readonly { readonly at: string; readonly message: string }[] = [];
+  readonly #times = new WarningTimes();
+  #raised: readonly { readonly alarm: Warning; readonly atMs: number }[] = [];
 
   constructor(log: Log) {
     this.#log = log;
   }
 
-  /** `over`: the alarm whose trouble this says the end of. */
-  readonly raise = (message: string, over?: string): void => {
-    if (over !== undefined) {
-      this.#log.info({}, message);
-      this.#entries = this.#entries.filter((entry) => entry.message !== over);
+  readonly raise: RaiseAlarm = (alarm, isOver = false) => {
+    if (isOver) {
+      this.#log.info({ alarm: alarm.code }, alarm.text);
+      this.#raised = this.#raised.filter((one) => !isSameWarning(one.alarm, alarm));
       return;
     }
-    this.#log.error({}, message);
-    this.#entries = [...this.#entries, { at: new Date().toISOString(), message }].slice(-MAX_ALARMS);
+    this.#log.error({ alarm: alarm.code }, alarm.text);
+    this.#raised = [...this.#raised, { alarm, atMs: Date.now() }].slice(-MAX_ALARMS);
   };
 
-  /** The oldest first, each with its time. */
-  list(): readonly string[] {
-    return this.#entries.map(({ at, message }) => `${at} ${message}`);
+  /** `notes`, which hold at this moment, and after them those that were raised, the oldest first. */
+  list(notes: readonly Warning[]): readonly ReportedWarning[] {
+    const dated = (atMs: number, ...alarms: readonly Warning[]) => new WarningTimes().dated(alarms, atMs);
+    return [...this.#times.dated(notes, Date.now()), ...this.#raised.flatMap(({ alarm, atMs }) => dated(atMs, alarm))];
   }
 }

@@ -1,5 +1,6 @@
 import { expect, test } from "vitest";
 import { silentLog } from "../model/context.ts";
+import { textsOf } from "../model/testing/warnings.ts";
 import { BufferOutlook, flowOf } from "./buffer-outlook.ts";
 
 const MIB = 2 ** 20;
@@ -19,7 +20,7 @@ function outlook({ bytesPerS = 1000, warnBelowHours = 12, dropAtBytes = 900 * MI
   return {
     lines,
     left: () => watched.left(),
-    notes: () => watched.notes(),
+    notes: () => textsOf(watched.notes()),
     setDiskFree: (bytes: number) => watched.setDiskFree(bytes),
     /** The store counts what was added from zero again. */
     restart: () => {

@@ -2,6 +2,7 @@ import type { Account, BufferFill } from "../buffer/buffer.ts";
 import { formatBytes } from "../model/bytes.ts";
 import type { Log } from "../model/context.ts";
 import type { BufferLeft } from "../model/service-status.ts";
+import { type Warning, warning } from "../model/warning.ts";
 import { leftWords } from "./words/service-words.ts";
 
 /** The buffer and what its sinks have taken, at one moment. */
@@ -111,8 +112,8 @@ export class BufferOutlook {
   }
 
   /** For status. */
-  notes(): readonly string[] {
-    return this.#warning === undefined ? [] : [this.#warning];
+  notes(): readonly Warning[] {
+    return this.#warning === undefined ? [] : [warning("buffer_fills", this.#warning)];
   }
 
   #judge({ atMs, fill }: OutlookSample): void {

@@ -1,6 +1,7 @@
 import { expect, test } from "vitest";
 import type { DropReason } from "../buffer/buffer.ts";
 import { silentLog } from "../model/context.ts";
+import { textsOf } from "../model/testing/warnings.ts";
 import { DropWatch } from "./drop-watch.ts";
 
 const BOUNDS = { maxBytes: 2 ** 20, maxAgeMs: 30 * 86_400_000, keepRemovedMs: 86_400_000 };
@@ -12,7 +13,7 @@ function watch() {
   let hour = 0;
   return {
     lines,
-    notes: () => drops.notes(),
+    notes: () => textsOf(drops.notes()),
     look(pending: number, dropped: Partial<Record<DropReason, number>>, hours = 1) {
       hour += hours;
       const iso = new Date(Date.UTC(2026, 10, 26, hour)).toISOString();

@@ -2,6 +2,7 @@ import type { DropReason } from "../buffer/buffer.ts";
 import { formatBytes } from "../model/bytes.ts";
 import type { Log } from "../model/context.ts";
 import { formatDuration } from "../model/duration.ts";
+import { type Warning, warning } from "../model/warning.ts";
 
 /** What the buffer holds of one sink, in values. */
 export interface DropSample {
@@ -43,7 +44,7 @@ export class DropWatch {
   /** By sink and reason: what was dropped when it was looked at last. */
   readonly #seen = new Map<string, number>();
   readonly #episodes = new Map<string, Episode>();
-  #notes: readonly string[] = [];
+  #notes: readonly Warning[] = [];
 
   constructor(log: Log) {
     this.#log = log;
@@ -51,14 +52,15 @@ export class DropWatch {
 
   /** To be called with each account. `now`: monotonic ms, and the wall clock as ISO 8601. */
   look(sinks: readonly DropSample[], bounds: DropBounds, now: { readonly monotonicMs: number; readonly iso: string }): void {
-    const notes: string[] = [];
+    const notes: Warning[] = [];
     const known = new Set<string>();
     for (const sink of sinks)
       for (const reason of WATCHED) {
         const key = `${sink.uuid} ${reason}`;
         known.add(key);
         const episode = this.#lookAt(key, sink, reason, bounds, now);
-        if (episode && reason !== "sink_removed") notes.push(words(sink, reason, episode, bounds));
+        if (episode && reason !== "sink_removed")
+          notes.push(warning("values_dropped", words(sink, reason, episode, bounds), `${sink.uuid} ${reason}`));
       }
     for (const key of [...this.#seen.keys()].filter((one) => !known.has(one))) {
       this.#seen.delete(key);
@@ -68,7 +70,7 @@ export class DropWatch {
   }
 
   /** For status: what is dropped at this time. */
-  notes(): readonly string[] {
+  notes(): readonly Warning[] {
     return this.#notes;
   }
 

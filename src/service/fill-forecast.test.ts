@@ -1,5 +1,6 @@
 import { expect, test } from "vitest";
 import { silentLog } from "../model/context.ts";
+import { textsOf } from "../model/testing/warnings.ts";
 import { FillForecast } from "./fill-forecast.ts";
 
 const GIB = 2 ** 30;
@@ -13,7 +14,7 @@ function forecast() {
   let minute = 0;
   return {
     lines,
-    notes: () => watched.notes(),
+    notes: () => textsOf(watched.notes()),
     /** One sample a minute: what is free, by the minute since the beginning of these. */
     pass(minutes: number, free: (n: number) => number | undefined) {
       for (let n = 0; n < minutes; n++) watched.add({ atMs: minute++ * MINUTE, freeBytes: free(n) });

@@ -1,5 +1,6 @@
 import { formatBytes } from "../model/bytes.ts";
 import type { Log } from "../model/context.ts";
+import { type Warning, warning } from "../model/warning.ts";
 
 /** How full the disk is at one moment. */
 export interface FillSample {
@@ -73,8 +74,8 @@ export class FillForecast {
   }
 
   /** For status. */
-  notes(): readonly string[] {
-    return this.#warned === undefined ? [] : [this.#warned];
+  notes(): readonly Warning[] {
+    return this.#warned === undefined ? [] : [warning("disk_fills", this.#warned)];
   }
 
   #words({ freeBytes = 0 }: FillSample, { leftMs, bytesPerHour, of }: Forecast): string {

@@ -1,6 +1,7 @@
 import { expect, onTestFinished, test } from "vitest";
 import { freePort } from "../../test/support/free-port.ts";
 import { silentLog } from "../model/context.ts";
+import { textsOf } from "../model/testing/warnings.ts";
 import { Health } from "./health.ts";
 
 test("serves while the policy lets it, and says why it does not", async () => {
@@ -17,7 +18,7 @@ test("serves while the policy lets it, and says why it does not", async () => {
     notReady: () => notReady,
     readyNote: () => note,
     log: { ...silentLog, error: (_, message) => errors.push(message) },
-    onTrouble: (message) => errors.push(message),
+    onTrouble: ({ text }) => errors.push(text),
   });
   onTestFinished(() => health.close());
   const answer = () =>
@@ -27,11 +28,11 @@ test("serves while the policy lets it, and says why it does not", async () => {
     );
   const closed = "http.listen: 127.0.0.1 is closed; metrics and health are not served";
   expect(await answer()).toBe("nobody");
-  expect(health.notes()).toEqual([closed]);
+  expect(textsOf(health.notes())).toEqual([closed]);
   refusal = undefined;
   health.look();
   await expect.poll(answer).toBe("figures\n");
-  expect(health.notes()).toEqual([]);
+  expect(textsOf(health.notes())).toEqual([]);
   const ready = async () => {
     const response = await fetch(`http://${listen}/readyz`);
     return [response.status, await response.text()];

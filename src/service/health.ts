@@ -1,4 +1,5 @@
 import type { Log } from "../model/context.ts";
+import { type RaiseAlarm, type Warning, warning } from "../model/warning.ts";
 import { type Page, type PagesListener, startHttpListener } from "./http-listener.ts";
 import type { Metrics } from "./metrics.ts";
 
@@ -14,7 +15,7 @@ export interface HealthOptions {
   /** What a person should know although it is ready; undefined: nothing. */
   readonly readyNote?: () => string | undefined;
   readonly log: Log;
-  readonly onTrouble: (message: string, over?: string) => void;
+  readonly onTrouble: RaiseAlarm;
 }
 
 /** /metrics, /healthz and /readyz, where and while the policy lets them be served. */
@@ -44,8 +45,8 @@ export class Health {
   }
 
   /** What a person should know of it, for status. */
-  notes(): readonly string[] {
-    return this.#closed === undefined ? [] : [this.#closed];
+  notes(): readonly Warning[] {
+    return this.#closed === undefined ? [] : [warning("listening_forbidden", this.#closed, "http")];
   }
 
   /** Never throws. */

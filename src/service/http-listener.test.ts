@@ -12,7 +12,7 @@ const page = (body: string) => ({ status: 200, contentType: "text/plain", body }
 const start = (options: Partial<PagesOptions> = {}) => {
   const troubles: string[] = [];
   const listener = startHttpListener(
-    { listen: "127.0.0.1:0", pages: { "/a": () => page("hello") }, onTrouble: (message) => troubles.push(message), ...options },
+    { listen: "127.0.0.1:0", pages: { "/a": () => page("hello") }, onTrouble: ({ text }) => troubles.push(text), ...options },
     { signal: new AbortController().signal, log: silentLog },
   );
   open.push(() => listener.close());

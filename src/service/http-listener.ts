@@ -3,6 +3,7 @@ import { setTimeout as delay } from "node:timers/promises";
 import { HttpListener } from "../lib/http-listener.ts";
 import type { Context } from "../model/context.ts";
 import { messageOf } from "../model/failure.ts";
+import { type RaiseAlarm, warning } from "../model/warning.ts";
 
 /** What one path answers. */
 export interface Page {
@@ -18,7 +19,7 @@ export interface PagesOptions {
   readonly pages: Readonly<Record<string, () => Page | Promise<Page>>>;
   /** Why it cannot listen; once per kind of trouble. It goes on trying. */
   /** `over`: the trouble that this says the end of. */
-  readonly onTrouble: (message: string, over?: string) => void;
+  readonly onTrouble: RaiseAlarm;
   readonly retryMs?: number;
 }
 
@@ -59,11 +60,11 @@ export function startHttpListener(options: PagesOptions, ctx: Context): PagesLis
         listener = next;
         if (stop.signal.aborted) void next.close();
         else log.info({ listen }, "metrics and health are served");
-        for (const trouble of reported) onTrouble(`http.listen: ${listen} is listened on now`, trouble);
+        if (reported.size > 0) onTrouble(warning("port_in_use", `http.listen: ${listen} is listened on now`, listen), true);
         return;
       } catch (error) {
         const trouble = `http.listen: ${listen} cannot be listened on (${messageOf(error)}); it is tried again, or choose another port`;
-        if (!reported.has(trouble)) onTrouble(trouble);
+        if (!reported.has(trouble)) onTrouble(warning("port_in_use", trouble, listen));
         reported.add(trouble);
         await delay(retryMs, undefined, { signal: stop.signal, ref: false }).catch(() => undefined);
       }

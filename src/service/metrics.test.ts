@@ -1,6 +1,7 @@
 import path from "node:path";
 import { afterEach, describe, expect, it } from "vitest";
 import type { ServiceStatus } from "../model/service-status.ts";
+import { reported } from "../model/testing/warnings.ts";
 import { createMetrics, type Metrics } from "./metrics.ts";
 
 const DOC = path.resolve(import.meta.dirname, "../../docs/generated/metrics.md");
@@ -36,7 +37,7 @@ const statusWith = (more: Partial<ServiceStatus>): ServiceStatus => ({
   sources: [],
   sinks: [],
   buffer: { bytes: 4096, max_bytes: 8192, unanswered_bytes: 10, rejected: { overflow: 7 }, removed_sinks: [], lost: null },
-  alarms: ["a full disk"],
+  alarms: [reported("a full disk", "disk_fills")],
   ...more,
 });
 
@@ -64,16 +65,22 @@ describe("metrics", () => {
   it("says of each source its state, reason and counts", async () => {
     const error = { reason: { type: "UNKNOWN" }, condition: "secret_missing", detail: "hidden detail" } as const;
     const status = { last_readout_at: null, configured_variables: 8, state: { type: "ERROR", ...error, error_at: "" } } as const;
-    const text = await of(() => statusWith({ sources: [source("good"), source('b"a\nd', { error, status })] })).text();
+    const warnings = [reported("one"), reported("two"), reported("three", "values_odd")];
+    const text = await of(() => statusWith({ sources: [source("good", { warnings }), source('b"a\nd', { error, status })] })).text();
     expect(text).toContain('collector_source_up{source="good",uuid="uuid of good",type="modbus_tcp"} 1\n');
     expect(text).toContain(
       'collector_source_state{source="b\\"a\\nd",uuid="uuid of b\\"a\\nd",type="modbus_tcp",state="ERROR",reason="UNKNOWN",condition="secret_missing"} 1\n',
     );
     expect(text).toContain('collector_source_values_read_total{source="good",uuid="uuid of good",type="modbus_tcp"} 40\n');
+    expect(text.match(/^collector_warning\{.*about="good"\} 1$/gm)).toEqual([
+      'collector_warning{code="device_limited",severity="note",about="good"} 1',
+      'collector_warning{code="values_odd",severity="note",about="good"} 1',
+    ]);
     expect(text).toMatch(/^collector_values_read_total 80$/m);
     expect(text).toMatch(/^collector_sources\{state="ERROR",reason="UNKNOWN"\} 1$/m);
     expect(text).toMatch(/^collector_buffer_values_rejected_total\{reason="overflow"\} 7$/m);
     expect(text).toMatch(/^collector_alarms 1$/m);
+    expect(text).toContain('collector_warning{code="disk_fills",severity="note",about="collector"} 1\n');
     expect(text).not.toContain("hidden");
   });
 

@@ -1,7 +1,8 @@
 import { monitorEventLoopDelay } from "node:perf_hooks";
 import process from "node:process";
 import { REJECT_REASONS } from "../buffer/buffer.ts";
-import { NOTHING_LEFT_OUT } from "../model/service-status.ts";
+import { NOTHING_LEFT_OUT, type ServiceStatus } from "../model/service-status.ts";
+import type { ReportedWarning } from "../model/warning.ts";
 import { type MetricSet, short } from "./metric-set.ts";
 
 const LOOP_RESOLUTION_MS = 10;
@@ -38,6 +39,15 @@ export function defineBufferMetrics(set: MetricSet): void {
   set.counter("buffer_values_rejected_total", "Values that were read and not accepted by the buffer, by reason", ["reason"], (metric) => {
     for (const reason of REJECT_REASONS) metric.inc({ reason }, set.now.buffer.rejected[reason] ?? 0);
   });
+  set.gauge(
+    "warning",
+    "1 for each warning and alarm that holds; about: the data source, the data sink, or collector",
+    ["code", "severity", "about"],
+    (metric) => {
+      for (const { about, warnings } of warnedIn(set.now))
+        for (const { code, severity } of warnings) metric.set({ code, severity, about: short(about) }, 1);
+    },
+  );
   set.gauge("alarms", "Alarms of the collector itself in its status", [], (metric) => metric.set(set.now.alarms.length));
   set.gauge("configuration_ok", "Whether the last pull of the configuration succeeded", [], (metric) =>
     metric.set(set.now.config.ok ? 1 : 0),
@@ -105,4 +115,18 @@ export function defineProcessMetrics(set: MetricSet): LoopDelay {
 function delayOf(loop: LoopDelay, quantile: number): number {
   const ns = quantile === 1 ? loop.max : loop.percentile(quantile * 100);
   return loop.count === 0 ? 0 : Math.max(0, ns / 1e9 - LOOP_RESOLUTION_MS / 1000);
+}
+
+/** Time series of warnings are those of so many data sources at most. */
+const MAX_WARNED_SOURCES = 1000;
+
+const warnedIn = ({ alarms, sources, sinks }: ServiceStatus): readonly Warned[] => [
+  { about: "collector", warnings: alarms },
+  ...sources.slice(0, MAX_WARNED_SOURCES).map(({ name, warnings }) => ({ about: name, warnings })),
+  ...sinks.map(({ name, uuid, warnings }) => ({ about: name ?? uuid, warnings })),
+];
+
+interface Warned {
+  readonly about: string;
+  readonly warnings: readonly ReportedWarning[];
 }

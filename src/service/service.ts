@@ -21,6 +21,7 @@ import {
 } from "../model/service-status.ts";
 import type { Settings } from "../model/settings.ts";
 import { uuidSchema } from "../model/uuid.ts";
+import { type Warning, warning } from "../model/warning.ts";
 import { freeBytes } from "../os/machine.ts";
 import type { Alarms } from "./alarms.ts";
 import { capturesFolder, FailureCaptures } from "./failure-captures.ts";
@@ -46,7 +47,7 @@ export interface ServicePipeline {
   sinks(): readonly SinkStatus[];
   buffer(): BufferStatus;
   /** What a person should know of the buffer. */
-  notes(): readonly string[];
+  notes(): readonly Warning[];
   /** Bytes that may still be written where the buffer is; undefined: not known. */
   setDiskFree(bytes: number | undefined): void;
   /** How long nothing that was read has been stored; 0: it is. */
@@ -142,22 +143,22 @@ export class Service {
       });
       const asked = this.#socket ? `this service answers on ${place}` : "no verb can ask this service";
       this.#unwritable = `state_dir ${stateDir} cannot be written to (${messageOf(error)}): data sources are read with the last good configuration, values wait in memory, and ${asked}; "findmnt -T ${stateDir}" tells whether its file system is read-only, "df -h ${stateDir}" whether it is full, "ls -la ${stateDir}" who owns it`;
-      alarms.raise(this.#unwritable);
+      alarms.raise(warning("state_dir_unwritable", this.#unwritable));
     }
   }
 
   /** True: the state folder can be written to by now: then the socket is where it belongs. */
   async #lookAtStateDir(): Promise<void> {
     const { stateDir, alarms, signal } = this.#options;
-    const [alarm, other] = [this.#unwritable, this.#socket];
-    if (alarm === undefined || signal.aborted) return;
+    const other = this.#socket;
+    if (this.#unwritable === undefined || signal.aborted) return;
     try {
       this.#socket = await this.#listen(localSocketPath(stateDir));
     } catch {
       return;
     }
     this.#unwritable = undefined;
-    alarms.raise(`state_dir ${stateDir} can be written to again`, alarm);
+    alarms.raise(warning("state_dir_unwritable", `state_dir ${stateDir} can be written to again`), true);
     await other?.close();
   }
 
@@ -304,7 +305,7 @@ export class Service {
       config: configuration.status(),
       sinks: pipeline.sinks(),
       buffer: pipeline.buffer(),
-      alarms: [
+      alarms: alarms.list([
         ...reloader.notes(),
         ...applier.notes(),
         ...configuration.notes(),
@@ -312,8 +313,7 @@ export class Service {
         ...(this.#page?.notes() ?? []),
         ...pipeline.notes(),
         ...(this.#forecast?.notes() ?? []),
-        ...alarms.list(),
-      ],
+      ]),
     };
   }
 

@@ -7,6 +7,7 @@ import { createAuthority } from "../../test/support/certificates.ts";
 import { freePort } from "../../test/support/free-port.ts";
 import { silentLog } from "../model/context.ts";
 import { type Settings, settingsSchema } from "../model/settings.ts";
+import { textsOf } from "../model/testing/warnings.ts";
 import { PageHost } from "../threads/page/host.ts";
 import { glanceOf, HEAD, reportOf } from "./page/testing.ts";
 import { StatusPage } from "./status-page.ts";
@@ -45,27 +46,27 @@ it("is served where settings and policy let it be, moves with them, and ends wit
   });
   onTestFinished(() => page.stop());
   // A start is no reload: what the policy closes ends the page, and nothing that is read.
-  expect(page.notes()).toEqual([`page.listen: ${refusal}; the page is not served`]);
+  expect(textsOf(page.notes())).toEqual([`page.listen: ${refusal}; the page is not served`]);
   expect(await statusOf(urlOf(one))).toBe("away");
   closed = undefined;
   page.look();
   await expect.poll(() => statusOf(urlOf(one)), WITHIN).toBe(200);
   expect(await (await fetch(urlOf(one))).text()).toContain('data-source="press-1"');
-  expect(page.notes()).toEqual([]);
+  expect(textsOf(page.notes())).toEqual([]);
 
   closed = refusal;
   page.look();
-  expect(page.notes()).toEqual([`page.listen: ${closed}; the page is not served`]);
+  expect(textsOf(page.notes())).toEqual([`page.listen: ${closed}; the page is not served`]);
   await expect.poll(() => statusOf(urlOf(one)), WITHIN).toBe("away");
 
   closed = undefined;
   page.use(settingsOf({ listen: `127.0.0.1:${two}` }));
   await expect
-    .poll(() => page.notes(), WITHIN)
+    .poll(() => textsOf(page.notes()), WITHIN)
     .toEqual([expect.stringMatching(/^the page is not served: page\.listen: .* cannot be listened on/)]);
 
   page.use(settingsOf({ enabled: false }));
-  await expect.poll(() => page.notes(), WITHIN).toEqual([]);
+  await expect.poll(() => textsOf(page.notes()), WITHIN).toEqual([]);
   page.use(settingsOf({ listen: `127.0.0.1:${one}` }));
   await expect.poll(() => statusOf(urlOf(one)), WITHIN).toBe(200);
   await page.stop();

@@ -1,5 +1,6 @@
 import type { Log } from "../model/context.ts";
 import type { Settings } from "../model/settings.ts";
+import { type Warning, warning } from "../model/warning.ts";
 import type { PageWorkerData } from "./page/messages.ts";
 import type { PageHostOptions, ServedPage } from "./page/served.ts";
 
@@ -33,8 +34,8 @@ export class StatusPage {
   }
 
   /** What a person should know of it, for status. */
-  notes(): readonly string[] {
-    return this.#closed === undefined ? (this.#host?.notes() ?? []) : [this.#closed];
+  notes(): readonly Warning[] {
+    return this.#closed === undefined ? (this.#host?.notes() ?? []) : [warning("page_ended", this.#closed)];
   }
 
   /** A source has changed. */

@@ -5,6 +5,7 @@ import type { Context, Log } from "../model/context.ts";
 import type { Layout } from "../model/layout.ts";
 import type { LinkReport, SourceReport } from "../model/report.ts";
 import type { Readout } from "../model/value.ts";
+import type { Warning } from "../model/warning.ts";
 
 /** Readouts of one source, in order, along one layout. `id` is stable when the same readouts are written again. */
 export interface SinkBatch {
@@ -140,8 +141,8 @@ export interface OlderBounds {
 export interface Sink {
   /** Writes under way at once; a hard bound. */
   readonly inFlight: number;
-  /** Operator warnings while the sink is healthy. */
-  readonly warnings: readonly string[];
+  /** Warnings while the sink is healthy. */
+  readonly warnings: readonly Warning[];
   /** Called once, with what is to be called when the warnings have changed. Absent: they are looked at when the sources are described. */
   watchWarnings?(changed: () => void): void;
   /** `host:port` that it really listens on, where that depends on more than the details; absent: as the kind says. */

@@ -15,7 +15,7 @@ const pipeline = new Pipeline({
   workerUrl: (name) => new URL(`../../src/threads/${name}/worker.ts`, import.meta.url),
   policy: policySchema.parse({ sinks: { networks: ["127.0.0.0/8"] } }),
   pki: { dir: path.join(path.dirname(bufferFile), "pki"), installation: randomUUID() },
-  onAlarm: (alarm) => process.send?.({ alarm }),
+  onAlarm: ({ text }) => process.send?.({ alarm: text }),
 });
 pipeline.setSinks([
   {

@@ -4,6 +4,7 @@ import path from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { ServiceStatus } from "../../src/model/service-status.ts";
+import { textsOf } from "../../src/model/testing/warnings.ts";
 import { isChromiumMissing, type TestBrowser } from "../support/chromium/browser.ts";
 import { LOOKS, PHONE, type Visit } from "../support/chromium/visit.ts";
 import type { CollectorProcess } from "../support/collector-process.ts";
@@ -93,7 +94,7 @@ function essence({ sources, sinks, alarms, config, buffer }: ServiceStatus): obj
         variables: status.configured_variables,
         interval_ms,
         faults,
-        warnings,
+        warnings: textsOf(warnings),
         error,
       };
     }),
@@ -101,9 +102,9 @@ function essence({ sources, sinks, alarms, config, buffer }: ServiceStatus): obj
     sinks: sinks
       .toSorted((one, other) => (one.name ?? "").localeCompare(other.name ?? ""))
       .map(({ name, type, endpoint, state, error, warnings, ledger }) => {
-        return { name, type, endpoint, state, error, warnings, dropped: ledger?.dropped };
+        return { name, type, endpoint, state, error, warnings: textsOf(warnings), dropped: ledger?.dropped };
       }),
-    alarms,
+    alarms: textsOf(alarms),
     config: { ok: config.ok, origin: config.origin, message: config.message, warnings: config.warnings },
     rejected: buffer.rejected,
   };
@@ -114,7 +115,8 @@ const OF_A_FAULT = /plan does not fit|wins over the API|no value that a sensor h
 
 const isWell = ({ sources, sinks, alarms, config }: ServiceStatus): boolean =>
   sources.every(
-    ({ status, faults, warnings }) => status.state.type === "OK" && faults.length === 0 && !warnings.some((one) => OF_A_FAULT.test(one)),
+    ({ status, faults, warnings }) =>
+      status.state.type === "OK" && faults.length === 0 && !warnings.some(({ text }) => OF_A_FAULT.test(text)),
   ) &&
   sinks.length > 0 &&
   sinks.every(({ state, warnings }) => state === "OK" && warnings.length === 0) &&

@@ -215,7 +215,7 @@ export const HOST_FAULTS: readonly CabinetFault[] = [
     fault: "disk full",
     on: null,
     state: null,
-    says: /ALARM: \S+ the buffer .* takes no values: .*\n +Next step: `collector doctor` looks at this machine/,
+    says: /ALARM: the buffer .* takes no values: .*\n +Next step: Make room, or look at the disk: `collector doctor` does/,
     command: /^collector doctor$/,
     exit: 4,
     shows: /disk +FAILED +0 B free/,

@@ -9,6 +9,7 @@ import { plainLayout, plainReadout } from "../../src/buffer/testing/readouts.ts"
 import type { SinkSpec } from "../../src/delivery/messages.ts";
 import { type Context, silentLog } from "../../src/model/context.ts";
 import type { SourceReport } from "../../src/model/report.ts";
+import { textsOf } from "../../src/model/testing/warnings.ts";
 import { createPki, type OpenPki } from "../../src/os/pki/pki.ts";
 import { SINKS } from "../../src/sinks/index.ts";
 import type { Sink, SinkBatch } from "../../src/sinks/sink.ts";
@@ -149,7 +150,7 @@ describe.each(HOSTED.map((type) => [type, HARNESSES[type]] as const))("the hoste
     expect(error.message).toContain("policy.yaml");
     const listenRefusal = (at: string): string | undefined => (at.startsWith("127.") ? undefined : "not open");
     const sink = await open({ listenRefusal }, {});
-    expect(sink.warnings.join()).toContain("policy.yaml");
+    expect(textsOf(sink.warnings).join()).toContain("policy.yaml");
     expect(await harness.read(port)).toHaveLength(3);
   });
 

@@ -6,6 +6,7 @@ import { join } from "node:path";
 import { promisify } from "node:util";
 import { afterAll, describe, expect, onTestFinished, test } from "vitest";
 import { stringify } from "yaml";
+import { textsOf } from "../../src/model/testing/warnings.ts";
 import { builtCollector } from "../support/built-collector.ts";
 import { createAuthority } from "../support/certificates.ts";
 import { type CollectorProcess, startCollector } from "../support/collector-process.ts";
@@ -73,8 +74,7 @@ async function curl({ pid }: CollectorProcess, ...words: string[]): Promise<{ re
   }
 }
 
-const alarmsOf = async (collector: CollectorProcess): Promise<string> =>
-  ((await collector.status()) as unknown as { readonly alarms: readonly string[] }).alarms.join("\n");
+const alarmsOf = async (collector: CollectorProcess): Promise<string> => textsOf((await collector.status()).alarms).join("\n");
 
 /** What the program says when it does not start, and its exit code. */
 function refusalOf(embedded_api: object, policy: object): { readonly code: number | null; readonly said: string } {

@@ -1,6 +1,7 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { expect, onTestFinished, test } from "vitest";
 import { startModbusPlant } from "../../drivers/modbus_tcp/simulator.ts";
+import { textsOf } from "../../src/model/testing/warnings.ts";
 import { addModbusSource, apiOf } from "../support/api.ts";
 import { startBroker } from "../support/broker.ts";
 import { startBuiltCollector } from "../support/built-collector.ts";
@@ -38,7 +39,7 @@ test("the API's worker runs out of memory: it is restarted, status says so, and 
   await expect.poll(answers, { timeout: 30_000 }).toBe(200);
   await delay(3 * INTERVAL_S * 1000);
   const status = await collector.status();
-  expect(status.alarms.join("\n")).toMatch(/embedded configuration API failed at .* and was restarted.*out of memory/);
+  expect(textsOf(status.alarms).join("\n")).toMatch(/embedded configuration API failed at .* and was restarted.*out of memory/);
   expect(status.sources[0]?.status.state).toEqual({ type: "OK" });
   const gaps = times()
     .toSorted((a, b) => a - b)

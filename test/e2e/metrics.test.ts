@@ -3,6 +3,7 @@ import net from "node:net";
 import path from "node:path";
 import { afterEach, describe, expect, it } from "vitest";
 import { startModbusPlant } from "../../drivers/modbus_tcp/simulator.ts";
+import { textsOf } from "../../src/model/testing/warnings.ts";
 import { addModbusSource, apiOf } from "../support/api.ts";
 import { startBroker } from "../support/broker.ts";
 import { startBuiltCollector } from "../support/built-collector.ts";
@@ -98,7 +99,7 @@ describe("metrics of the running program", () => {
     const { port } = other.address() as net.AddressInfo;
     const collector = await startBuiltCollector({ settings: { http: { listen: `127.0.0.1:${port}` } } });
     open.unshift(() => collector.stop());
-    const alarms = async () => ((await collector.status()) as unknown as { alarms: string[] }).alarms;
+    const alarms = async () => textsOf((await collector.status()).alarms);
     await expect
       .poll(alarms, { timeout: 20_000 })
       .toEqual([expect.stringContaining(`http.listen: 127.0.0.1:${port} cannot be listened on`)]);

@@ -6,6 +6,7 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { stringify } from "yaml";
 import { type ModbusPlant, startModbusPlant } from "../../drivers/modbus_tcp/simulator.ts";
 import { askService } from "../../src/commands/service/local-client.ts";
+import { textsOf } from "../../src/model/testing/warnings.ts";
 import { localSocketPath } from "../../src/service/local-socket.ts";
 import { type Api, apiOf } from "../support/api.ts";
 import { startBroker, type TestBroker } from "../support/broker.ts";
@@ -64,7 +65,7 @@ describe("settings and policy of a running collector", { timeout: 120_000 }, () 
   /** Without a process for each look. */
   const status = async () =>
     (await askService(localSocketPath(collector.stateDir), "/status", AbortSignal.timeout(10_000))) as ServiceStatusJson;
-  const alarms = async () => (await status()).alarms;
+  const alarms = async () => textsOf((await status()).alarms);
   /** Also an object's lines where the format is JSON. */
   const logged = (words: string | RegExp) =>
     collector.log.filter((line) => (typeof words === "string" ? line.includes(words) : words.test(line)));
@@ -139,7 +140,7 @@ describe("settings and policy of a running collector", { timeout: 120_000 }, () 
     await poll(async () => sourceOf(await status(), "changed")?.interval_ms).toBe(300);
     const now = await status();
     expect(now.buffer).toMatchObject({ max_bytes: 64 * 2 ** 20 });
-    expect(now.alarms).toEqual([]);
+    expect(textsOf(now.alarms)).toEqual([]);
     await poll(() => changedBroker.connections()).toBeGreaterThan(connections);
     await poll(() => logged(/^\{.*"level":"debug"/).length).toBeGreaterThan(0);
     expect(logged("the settings have changed")).toHaveLength(1);
@@ -151,7 +152,7 @@ describe("settings and policy of a running collector", { timeout: 120_000 }, () 
     const bad = `${collector.settingsFile}:3: log.level: `;
     await poll(alarms).toEqual([expect.stringMatching(/level/)]);
     expect((await alarms())[0]).toMatch(new RegExp(`^${bad}.*; the settings of before stay in force$`));
-    expect((await collector.status()).alarms).toEqual(await alarms());
+    expect(textsOf((await collector.status()).alarms)).toEqual(await alarms());
     expect(sourceOf(await status(), "changed")?.interval_ms).toBe(300);
     await write(`state_dir: ${collector.stateDir}\nlog:\n  level: [\n`);
     await poll(async () => (await alarms())[0]).toMatch(/not valid YAML/);

@@ -36,7 +36,7 @@ test("a state folder that is put back to a copy: what is read from then on reach
       workerUrl: (name) => new URL(`../../src/threads/${name}/worker.ts`, import.meta.url),
       policy: policySchema.parse({ sinks: { networks: ["127.0.0.0/8"] } }),
       pki: { dir: join(folder.path, "pki"), installation: "00000000-0000-4000-8000-000000000001" },
-      onAlarm: (alarm) => expect.fail(alarm),
+      onAlarm: ({ text }) => expect.fail(text),
     });
     const api = { url: platform.url, keyFile: platform.keyFile, insecure: false, embedded: false };
     const details = { type: "platform" as const, publish_interval: 100, api };

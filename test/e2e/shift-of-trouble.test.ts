@@ -4,6 +4,7 @@ import { setTimeout as delay } from "node:timers/promises";
 import { afterEach, expect, it } from "vitest";
 import { type Misbehaviour, type PlantRequest, startModbusPlant } from "../../drivers/modbus_tcp/simulator.ts";
 import { temporaryFolder } from "../../src/api/server/testing.ts";
+import { textsOf } from "../../src/model/testing/warnings.ts";
 import { type Api, apiOf } from "../support/api.ts";
 import { startBroker, type TestBroker } from "../support/broker.ts";
 import { startBuiltCollector } from "../support/built-collector.ts";
@@ -47,7 +48,7 @@ const wrongIn = ({ sources, sinks, alarms }: ServiceStatusJson): readonly string
     .filter(({ status, faults }) => status.state.type !== "OK" || faults.length > 0)
     .map(({ name, status, faults }) => `${name}: ${status.state.type}, ${faults.length} faults`),
   ...sinks.filter(({ state }) => state !== "OK").map(({ name, state }) => `${name}: ${state}`),
-  ...alarms,
+  ...textsOf(alarms),
 ];
 
 /** What of a status is the same after a fresh start: all but times, counts, and the captures that trouble has left. */
@@ -55,12 +56,13 @@ const essence = ({ sources, sinks, alarms, config }: ServiceStatusJson) => ({
   sources: sources.map((source) => ({
     ...source,
     since: "",
+    warnings: textsOf(source.warnings),
     counters: undefined,
     capture: undefined,
     status: { ...source.status, last_readout_at: "" },
   })),
-  sinks: sinks.map(({ name, state, warnings }) => ({ name, state, warnings })),
-  alarms,
+  sinks: sinks.map(({ name, state, warnings }) => ({ name, state, warnings: textsOf(warnings) })),
+  alarms: textsOf(alarms),
   config: { ...config, since: "", taken_at: "" },
 });
 

@@ -1,5 +1,6 @@
 import { beforeAll, describe, expect, it } from "vitest";
 import type { AnyDriver } from "../../drivers/driver.ts";
+import { textsOf } from "../../src/model/testing/warnings.ts";
 import rack from "../support/rack/driver.ts";
 import type { Rack } from "../support/rack/simulator.ts";
 import { RackPlant, type RackPlantOptions, symbolOf } from "./rack-rig.ts";
@@ -69,11 +70,11 @@ describe.concurrent("a device whose symbols have to be looked up", () => {
     "gets ready although that takes 15 s, says how far it is, and no readout fails over it",
     async ({ onTestFinished }) => {
       const plant = await start(onTestFinished, { symbols: 150, rack: { namesPerPage: 3 }, before: slowNames(300), local: PATIENT });
-      await plant.until(() => plant.report().warnings.some((words) => /^[1-9]\d* of 150 addresses are looked up/.test(words)));
+      await plant.until(() => textsOf(plant.report().warnings).some((words) => /^[1-9]\d* of 150 addresses are looked up/.test(words)));
       expect(plant.report().status.state.type).toBe("UNKNOWN");
       await plant.until(() => plant.isWhole(), 15_000 * MARGIN);
       expect(plant.report()).toMatchObject({ status: { state: { type: "OK" } }, counters: { failed_readouts: 0, connects: 1 } });
-      expect(plant.report().warnings).toEqual([]);
+      expect(textsOf(plant.report().warnings)).toEqual([]);
     },
     TEST_MS,
   );
@@ -224,7 +225,7 @@ describe.concurrent("a device that refuses", () => {
       expect(later.map(({ asked }) => asked.length)).toEqual(later.map(() => 1));
       expect(plant.report().error?.detail).toContain("the rack is locked");
       expect(plant.lines, plant.lines.join("\n")).toHaveLength(1);
-      expect(plant.report().warnings.filter((words) => !/are looked up/.test(words))).toEqual([]);
+      expect(textsOf(plant.report().warnings).filter((words) => !/are looked up/.test(words))).toEqual([]);
       expect(new Set(plant.last?.readout.readings.map((reading) => JSON.stringify(reading))).size).toBe(1);
       plant.rack.isLocked = false;
       expect(await plant.readoutsUntilWhole()).toBeLessThanOrEqual(HEALED_WITHIN);
@@ -239,7 +240,7 @@ describe.concurrent("a device that refuses", () => {
       const plant = await start(onTestFinished, { rack: { maxItems: 8, takesItems: 2 } });
       await plant.until(() => plant.isWhole());
       await plant.readouts(1);
-      expect(plant.report().warnings).toEqual([expect.stringContaining("takes 2 items in one request")]);
+      expect(textsOf(plant.report().warnings)).toEqual([expect.stringContaining("takes 2 items in one request")]);
       await plant.proxy.misbehave("gone");
       await plant.until(() => plant.report().status.state.type === "ERROR");
       const from = plant.rack.requests.length;

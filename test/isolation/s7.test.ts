@@ -1,5 +1,6 @@
 import { beforeAll, describe, expect, it } from "vitest";
 import { JOB_ERRORS } from "../../drivers/s7/simulator.ts";
+import { textsOf } from "../../src/model/testing/warnings.ts";
 import { holds, S7Plant, type S7PlantOptions } from "./s7-rig.ts";
 import {
   HEALED_WITHIN,
@@ -143,7 +144,7 @@ describe.concurrent("a controller that takes less", () => {
       await plant.until(() => plant.isWhole());
       await plant.readouts(2);
       expect(plant.last?.asked).toBe(Math.ceil(30 / 4));
-      expect(plant.report().warnings).toEqual([expect.stringMatching(/answers 4 ranges of one job/)]);
+      expect(textsOf(plant.report().warnings)).toEqual([expect.stringMatching(/answers 4 ranges of one job/)]);
       plant.plc.drop();
       await plant.readoutsUntilWhole();
       await plant.readouts(2);

@@ -1,5 +1,6 @@
 import fc from "fast-check";
 import { beforeAll, describe, expect, it } from "vitest";
+import { textsOf } from "../../src/model/testing/warnings.ts";
 import { type Asked, programOf, S7PlusPlant, type S7PlusPlantOptions, symbolOf } from "./s7plus-rig.ts";
 import { everyTwo, HEALED_WITHIN, INTERVAL_MS, playTroubles, TROUBLED_READOUTS, type Trouble as TroubleOf, wellAfter } from "./troubles.ts";
 import type { Seen } from "./watched.ts";
@@ -296,7 +297,7 @@ describe("symbols that come slowly", () => {
         plc.fragmentBytes = 600;
       };
       const plant = await start(onTestFinished, { before, local: { prepare_timeout: "1s" } });
-      await plant.until(() => plant.report().warnings.some((words) => words.startsWith("60 of 120 addresses are looked up")));
+      await plant.until(() => textsOf(plant.report().warnings).some((words) => words.startsWith("60 of 120 addresses are looked up")));
       await plant.until(() => plant.isWhole());
       const { lookUps } = plant;
       await plant.readouts(3);

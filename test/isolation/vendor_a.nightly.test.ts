@@ -1,5 +1,6 @@
 import { beforeAll, describe, expect, it } from "vitest";
 import { type CipStatus, CONNECTION_ERRORS, type Misbehaviour, STATUS } from "../../drivers/vendor_a/simulator.ts";
+import { textsOf } from "../../src/model/testing/warnings.ts";
 import {
   HEALED_WITHIN,
   INTERVAL_MS,
@@ -106,7 +107,7 @@ describe.concurrent("a controller that refuses", () => {
         before: ({ manager }) => Object.assign(manager.grants, { maxConnections: 0 }),
       });
       await plant.until(() => plant.isWhole());
-      expect(plant.report().warnings).toEqual([expect.stringMatching(/0x01\/0x0113 \(no connection left/)]);
+      expect(textsOf(plant.report().warnings)).toEqual([expect.stringMatching(/0x01\/0x0113 \(no connection left/)]);
       expect([plant.device.counts.connected, plant.device.violations]).toEqual([0, []]);
       plant.device.manager.grants.maxConnections = 1;
       await plant.until(() => plant.device.manager.size === 1, ASKED_AGAIN_MS);

@@ -1,5 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { GatewayError, type RequestErrorCode } from "../../gateway/errors.ts";
+import { textsOf } from "../../src/model/testing/warnings.ts";
 import { type GatewayAsked, GatewayPlant, type GatewayPlantOptions } from "./gateway-rig.ts";
 import {
   HEALED_WITHIN,
@@ -59,13 +60,13 @@ describe.concurrent("a gateway", () => {
       { quality: "bad", fault: "no_answer" },
       { quality: "uncertain", value: 119 / 4 },
     ]);
-    expect(plant.report().warnings).toContainEqual(
+    expect(textsOf(plant.report().warnings)).toContainEqual(
       expect.stringMatching(/^OPC quality 0x0044 \(uncertain, last usable value\): Line 2\.Cell_119$/),
     );
     delete one.error;
     for (const item of [two, three]) delete item.quality;
     expect(await plant.readoutsUntilWhole()).toBeLessThanOrEqual(HEALED_WITHIN);
-    expect(plant.report().warnings).toEqual([]);
+    expect(textsOf(plant.report().warnings)).toEqual([]);
     expect(plant.report().counters.connects).toBe(1);
   });
 

@@ -117,8 +117,8 @@ export const MUTATIONS: readonly Mutation[] = [
   mutation(
     "src/service/alarms.ts",
     "an alarm never ends",
-    "this.#entries.filter((entry) => entry.message !== over)",
-    "this.#entries.slice()",
+    "this.#raised.filter((one) => !isSameWarning(one.alarm, alarm))",
+    "this.#raised.slice()",
   ),
   mutation("src/service/fill-forecast.ts", "a disk warns an hour ahead", "warnMs: 12 * HOUR_MS", "warnMs: HOUR_MS"),
   mutation("src/os/route.ts", "the source address is the device", 'from: after("src")', 'from: after("dev")'),

@@ -188,7 +188,7 @@ export class Account implements Receiver {
 
   /** The file as a life has left it. */
   file(file: string): void {
-    const buffer = openBuffer(file, { ...BOUNDS, onAlarm: (message) => this.#alarm(message) });
+    const buffer = openBuffer(file, { ...BOUNDS, onAlarm: ({ text }) => this.#alarm(text) });
     const { epoch, sinks, rejected } = buffer.ledger();
     this.#epochs.add(epoch);
     this.#look(ledgerFaults(buffer, file, () => false).length === 0);

@@ -96,7 +96,7 @@ function look({ events }: Crash, file: string) {
     faults.push(what);
   };
   try {
-    const buffer = openBuffer(file, { maxBytes: MAX_BYTES, maxAgeMs: 1e12, onAlarm: fail });
+    const buffer = openBuffer(file, { maxBytes: MAX_BYTES, maxAgeMs: 1e12, onAlarm: ({ text }) => fail(text) });
     const reader = openReader(file);
     const rows = new Map(reader.read(0, Number.MAX_SAFE_INTEGER, Number.MAX_SAFE_INTEGER).map((row) => [row.id, row]));
     const position = reader.position(SINK);

@@ -4,6 +4,7 @@ import os from "node:os";
 import path from "node:path";
 import { stringify } from "yaml";
 import { askService } from "../../src/commands/service/local-client.ts";
+import type { ReportedWarning } from "../../src/model/warning.ts";
 import { localSocketPath } from "../../src/service/local-socket.ts";
 import { freePort } from "./free-port.ts";
 
@@ -56,13 +57,14 @@ export interface ServiceStatusJson {
       readonly overruns: number;
     };
     readonly faults: readonly { readonly variable: string; readonly fault: string }[];
+    readonly warnings: readonly ReportedWarning[];
   }[];
   readonly sinks: readonly {
     readonly uuid: string;
     readonly name: string | null;
     readonly type: string;
     readonly state: string;
-    readonly warnings?: readonly string[];
+    readonly warnings?: readonly ReportedWarning[];
     readonly ledger: {
       readonly accepted: number;
       readonly delivered: number;
@@ -76,7 +78,7 @@ export interface ServiceStatusJson {
     readonly removed_sinks?: readonly { readonly uuid: string; readonly pending: number; readonly until: string | null }[];
     readonly lost: object | null;
   };
-  readonly alarms: readonly string[];
+  readonly alarms: readonly ReportedWarning[];
 }
 
 export interface CollectorOptions {

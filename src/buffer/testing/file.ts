@@ -31,8 +31,8 @@ export function open(file: string, options: Partial<BufferOptions> = {}): Buffer
     maxBytes: 2 ** 30,
     maxAgeMs: 86_400_000,
     now: () => NOW,
-    onAlarm: (message) => {
-      throw new Error(message);
+    onAlarm: ({ text }) => {
+      throw new Error(text);
     },
     ...options,
   });

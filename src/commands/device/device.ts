@@ -100,32 +100,36 @@ export function endpointText(driver: AnyDriver, details: unknown, settings: unkn
   return hostPort(host, port);
 }
 
-/** The name of a data source or data sink, where it is a configured one; `found`: a next step that is known better than the usual one. */
-interface About extends Pick<Where, "source" | "sinkType"> {
-  readonly found?: string | undefined;
-}
+/** The name of a data source or data sink, where it is a configured one; a next step that is known better than the usual one. */
+type About = Pick<Where, "source" | "sinkType" | "nextStep">;
 
 /** What a person reads where a device failed: what it means, the likely cause and what to do. */
-export function failureLines({ reason, condition, message }: ReasonError, endpoint: string, about?: About): readonly string[] {
-  const { cause, nextStep } = explainReason(reason, condition, { ...about, endpoint, isWalked: true, detail: message });
+export function failureLines(
+  { reason, condition, message, nextStep: known }: ReasonError,
+  endpoint: string,
+  about?: About,
+): readonly string[] {
+  const where = { ...about, endpoint, isWalked: true, detail: message, nextStep: about?.nextStep ?? known };
+  const { cause, nextStep } = explainReason(reason, condition, where);
   const { sentence } = explainReason(reason, condition, { endpoint, ...(about?.sinkType !== undefined && { sinkType: about.sinkType }) });
   return [
     sentence,
     `  Detail:    ${withoutCredentials(message)}`,
     `  Cause:     ${cause}`,
-    `  Next step: ${about?.found ?? nextStep}`,
+    `  Next step: ${nextStep}`,
     `  Reason:    ${withoutCredentials(toJson(reason))}`,
   ];
 }
 
 /** The same as fields of a JSON object; the reason as the API has it. */
-export function failureObject({ reason, condition, message }: ReasonError, endpoint: string, about?: About): object {
-  const { nextStep } = explainReason(reason, condition, { ...about, endpoint, isWalked: true, detail: message });
+export function failureObject({ reason, condition, message, nextStep: known }: ReasonError, endpoint: string, about?: About): object {
+  const where = { ...about, endpoint, isWalked: true, detail: message, nextStep: about?.nextStep ?? known };
+  const { nextStep } = explainReason(reason, condition, where);
   const reasonToTell = Object.fromEntries(Object.entries(reason).map(([field, value]) => [field, jsonWithoutCredentials(value)]));
   return {
     reason: reasonToTell,
     ...(condition && { condition }),
     detail: withoutCredentials(message),
-    next_step: about?.found ?? nextStep,
+    next_step: nextStep,
   };
 }

@@ -140,6 +140,7 @@ function linesOf(
       endpoint: source.endpoint,
       source: source.name,
       detail: source.error.detail,
+      nextStep: source.error.next_step,
     });
     lines.push(`  The source fails: ${sentence} (${source.error.detail})`, `  Next step: ${nextStep}`);
   }

@@ -4,6 +4,7 @@ import { planView, ReadoutTimes } from "../../agent/plan-view.ts";
 import { toJson } from "../../model/json.ts";
 import type { ReasonError } from "../../model/reason.ts";
 import type { PlanView } from "../../model/source-insight.ts";
+import type { Warning } from "../../model/warning.ts";
 import { planFacts } from "../../service/words/plan-words.ts";
 import { type CommandIo, complain, EXIT, type ExitCode } from "../io.ts";
 import { writeLines } from "../lines.ts";
@@ -33,7 +34,7 @@ interface Planned {
   readonly endpoint: string;
   readonly from: "service" | "own connection";
   readonly plan: PlanView;
-  readonly warnings: readonly string[];
+  readonly warnings: readonly Warning[];
 }
 
 /** `collector plan SOURCE`: what a readout asks for, how long it takes, and which interval it fits. Throws UsageError. */
@@ -116,7 +117,7 @@ export function planText({ name, type, endpoint, from, plan: view, warnings }: P
   return [
     `${name} (${type} ${endpoint}), ${how}`,
     ...planFacts(view, name).map(({ label, words }) => `  ${`${label}:`.padEnd(10)} ${words}`),
-    ...warnings.map((warning) => `  Note: ${warning}`),
+    ...warnings.map(({ text }) => `  Note: ${text}`),
     "",
     ...formatTable([["REQUEST", "VARIABLES", "BYTES"], ...rows], new Set([1, 2])),
     ...(left > 0 ? [`… ${left} more requests${isWhole ? "" : ", see --requests"}`] : []),

@@ -109,7 +109,8 @@ function knownLines(known: Known | undefined, endpoint: string): readonly string
 }
 
 function endLines({ steps, failure, fault, nextStep: found }: Walked, known: Known | undefined, endpoint: string): readonly string[] {
-  if (failure) return ["", ...failureLines(failure, endpoint, { ...(known && { source: known.name }), found }), ...secondLines(known)];
+  if (failure)
+    return ["", ...failureLines(failure, endpoint, { ...(known && { source: known.name }), nextStep: found }), ...secondLines(known)];
   if (fault) {
     const { sentence, cause, nextStep } = explainFault(fault.fault);
     return ["", sentence, `  Cause:     ${cause}`, `  Next step: ${found ?? nextStep}`];
@@ -137,6 +138,6 @@ function toObject({ steps, failure, fault, nextStep: found }: Walked, known: Kno
       : null,
     steps: stepObjects(steps),
     ...(fault && { fault: fault.fault, detail: fault.detail ?? null, next_step: found ?? explainFault(fault.fault).nextStep }),
-    ...(failure && failureObject(failure, endpoint, { ...(known && { source: known.name }), found })),
+    ...(failure && failureObject(failure, endpoint, { ...(known && { source: known.name }), nextStep: found })),
   };
 }

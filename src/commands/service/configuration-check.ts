@@ -195,7 +195,7 @@ class Check {
     );
     if ("problem" in made) return this.#fail(record.name, made.problem.detail);
     const { spec } = made;
-    for (const warning of spec.warnings) this.#warn(record.name, warning);
+    for (const { text } of spec.warnings) this.#warn(record.name, text);
     const refused = [...spec.refused].flatMap(([index, reading]) => (reading.quality === "bad" ? [{ index, reading }] : []));
     for (const { index, reading } of refused.slice(0, MAX_NAMED))
       this.#fail(`${record.name}/${spec.layout.variables[index]?.name}`, `${reading.fault}: ${reading.detail ?? ""}`);

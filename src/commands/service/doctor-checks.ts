@@ -79,7 +79,7 @@ function serviceCheck({ status, noStatus = "it does not run here" }: Patient): D
   const failing = status.sources.filter(({ error }) => error !== null).length;
   const forMs = Math.max(0, Date.now() - Date.parse(status.started_at));
   const words = `runs for ${formatDuration(Math.floor(forMs / 1000) * 1000)}, reads ${status.sources.length - failing} of ${status.sources.length} data sources`;
-  if (status.alarms.length > 0) return trouble("service", "warning", `${words}; ALARM: ${status.alarms.at(-1)}`, ALARM_STEP);
+  if (status.alarms.length > 0) return trouble("service", "warning", `${words}; ALARM: ${status.alarms.at(-1)?.text}`, ALARM_STEP);
   if (!status.config.ok)
     return trouble(
       "service",
@@ -232,7 +232,7 @@ async function portChecks({ checked: { settings }, status }: Patient): Promise<r
       const state = await portState(at.slice(0, colon).replace(/^\[|\]$/g, ""), port);
       if (status) {
         // The port alone does not say whose it is; the service does.
-        const said = status.alarms.find((alarm) => alarm.includes(`${key}: ${at} cannot be listened on`));
+        const said = status.alarms.find(({ text }) => text.includes(`${key}: ${at} cannot be listened on`))?.text;
         if (said !== undefined) return trouble("ports", "failed", said, `End the other program, or choose another port as ${key}.`);
         if (state === "taken") return ok("ports", `${key}: ${at} is listened on`);
         return trouble("ports", "warning", `${key}: no program listens on ${at}`, "Type `collector tail`: the service has logged why.");

@@ -7,6 +7,7 @@ import { saveLastGood } from "../../api/last-good.ts";
 import { COLLECTOR, temporaryFolder } from "../../api/server/testing.ts";
 import { credentialFileName } from "../../configuration/credentials.ts";
 import { silentLog } from "../../model/context.ts";
+import { reported } from "../../model/testing/warnings.ts";
 import { localSocketPath, startLocalSocket } from "../../service/local-socket.ts";
 import { EXIT } from "../io.ts";
 import { type Ran, runCommand, settingsFile } from "../testing.ts";
@@ -143,7 +144,15 @@ describe("doctor", () => {
     const said = `http.listen: ${at} cannot be listened on (the port is in use by process 1 of the user root (init))`;
     const buffer = { bytes: 0, max_bytes: 2 ** 30 };
     const config = { ok: true, origin: "api" };
-    const status = { version: "0", started_at: "2026-11-20T07:00:00.000Z", sources: [], sinks: [], alarms: [said], config, buffer };
+    const status = {
+      version: "0",
+      started_at: "2026-11-20T07:00:00.000Z",
+      sources: [],
+      sinks: [],
+      alarms: [reported(said, "port_in_use")],
+      config,
+      buffer,
+    };
     const handlers = { "/status": () => status };
     const socket = await startLocalSocket(
       { path: localSocketPath(folder), handlers },
@@ -161,7 +170,7 @@ describe("doctor", () => {
       version: "9",
       started_at: "2026-11-20T07:00:00.000Z",
       sources: [],
-      alarms: ["the disk is full"],
+      alarms: [reported("the disk is full", "disk_fills")],
       config: { ok: true },
       buffer: { bytes: 0, max_bytes: 2 ** 60 },
     };

@@ -22,7 +22,7 @@ export function foldFailing(sources: readonly SourceStatus[]): readonly Fold[] {
   for (const source of sources) {
     const { error } = source;
     if (!error) continue;
-    const key = JSON.stringify([error.condition, error.reason, commandOf(error.condition, error.detail)]);
+    const key = JSON.stringify([error.condition, error.reason, error.next_step ?? commandOf(error.condition, error.detail)]);
     const there = byCause.get(key);
     if (there) there.push(source);
     else byCause.set(key, [source]);
@@ -58,8 +58,8 @@ function countsOf(states: readonly string[]): string {
 
 /** Several sources with one cause: who, since when, and what to do once. Pure. */
 export function foldLines({ error, sources, sinceMs }: Fold, nowMs: number): readonly string[] {
-  const { reason, condition, detail } = error;
-  const { cause, nextStep } = explainReason(reason, condition, { ...whereOf(sources[0]), detail });
+  const { reason, condition, detail, next_step: known } = error;
+  const { cause, nextStep } = explainReason(reason, condition, { ...whereOf(sources[0]), detail, nextStep: known });
   const names = sources.map(({ name }) => name);
   return [
     `${errorWords(error)}: ${sources.length} data sources, the first for ${forWords(sinceMs, nowMs)}`,

@@ -3,6 +3,7 @@ import { expect, test } from "vitest";
 import { CONDITIONS } from "../../model/condition.ts";
 import { FAULTS } from "../../model/fault.ts";
 import type { ServiceStatus, SourceStatus } from "../../model/service-status.ts";
+import { reported } from "../../model/testing/warnings.ts";
 import { errorWords } from "../../service/words/state-words.ts";
 import { namesWithin, wrapped } from "../lines.ts";
 import { renderStatus } from "./status.ts";
@@ -55,7 +56,7 @@ const linesOf = (text: string): readonly string[] => text.trimEnd().split("\n");
 test("two hundred sources with every kind of trouble are a page of a terminal", () => {
   const errors = [timeout, refused, policy, unknown, name];
   const sources = Array.from({ length: 200 }, (_, i) =>
-    source(i, i % 3 === 0 ? (errors[(i / 3) % 5] ?? null) : null, i % 7 === 0 ? { warnings: ["slow"] } : {}),
+    source(i, i % 3 === 0 ? (errors[(i / 3) % 5] ?? null) : null, i % 7 === 0 ? { warnings: [reported("slow")] } : {}),
   );
   const bad = sources.map((one, i) =>
     i % 10 === 1 ? { ...one, faults: [{ variable: "v", fault: "stale" as const, detail: null }] } : one,
@@ -116,7 +117,7 @@ test("each of up to twelve different causes over two hundred sources is named wi
         const fault = error ? undefined : faults[seed.next().value ?? 0];
         return source(i, error ?? null, {
           faults: fault ? [{ variable: "v 1", fault, detail: null }] : [],
-          warnings: hasNotes ? ["slow"] : [],
+          warnings: hasNotes ? [reported("slow")] : [],
         });
       });
       const found = faults.filter((fault) => sources.some((one) => one.faults.some((known) => known.fault === fault)));

@@ -1,6 +1,7 @@
 import { formatDuration } from "../../model/duration.ts";
 import type { SourceStatus } from "../../model/service-status.ts";
 import { shellWord } from "../../model/shell-word.ts";
+import type { ReportedWarning } from "../../model/warning.ts";
 import { forWords } from "../../service/words/service-words.ts";
 import { sourceStateWords } from "../../service/words/state-words.ts";
 import { faultSteps, faultWords, foldedNotes } from "../../service/words/trouble.ts";
@@ -19,7 +20,7 @@ export function sourceOf(sources: readonly SourceStatus[], name: string): Source
 export const stepLine = (nextStep: string): string => `  Next step: ${nextStep}`;
 
 /** Notes; of those that are alike but for a topic, the first and how many there are. Pure. */
-export const noteLines = (notes: readonly string[]): readonly string[] => foldedNotes(notes).map((note) => `  Note: ${note}`);
+export const noteLines = (notes: readonly ReportedWarning[]): readonly string[] => foldedNotes(notes).map((note) => `  Note: ${note}`);
 
 /** One source: its state and counts, then each of its bad variables. `trouble`: what is wrong with it, and what to do. Pure. */
 export function sourceLines(source: SourceStatus, trouble: readonly string[], nowMs: number): readonly string[] {
@@ -40,7 +41,7 @@ export function sourceLines(source: SourceStatus, trouble: readonly string[], no
     ...(faults.length === 0 ? [] : ["", "Bad variables:"]),
     ...faults.map((fault) => `  ${faultWords(fault)}`),
     ...faultSteps(source).map(stepLine),
-    ...(warnings.length === 0 ? [] : ["", ...warnings.map((warning) => `Note: ${warning}`)]),
+    ...(warnings.length === 0 ? [] : ["", ...foldedNotes(warnings).map((note) => `Note: ${note}`)]),
     "",
     `Look closer: ${["watch", "plan", "probe"].map((verb) => `collector ${verb} ${word}`).join(", ")}`,
     `A value looks wrong: collector explain ${word} ${shellWord(faults[0]?.variable ?? "", "VARIABLE")}`,

@@ -32,7 +32,11 @@ export function pageOfTrouble(sources: readonly SourceStatus[], nowMs: number): 
 
 function explained({ error, sources, sinceMs }: Fold, nowMs: number): readonly string[] {
   const head = `${sources.length} × ${causeWords(error)} for ${forWords(sinceMs, nowMs)}: `;
-  const { nextStep } = explainReason(error.reason, error.condition, { ...whereOf(sources[0]), detail: error.detail });
+  const { nextStep } = explainReason(error.reason, error.condition, {
+    ...whereOf(sources[0]),
+    detail: error.detail,
+    nextStep: error.next_step,
+  });
   const names = sources.map(({ name }) => name);
   return [head + namesWithin(names, COLUMNS - head.length), ...wrapped(`  Next step: ${nextStep}`, "    ")];
 }
@@ -66,7 +70,11 @@ function rowsOf(causes: readonly Cause[], maxRows: number): readonly string[] {
 }
 
 function failureCause({ error, sources }: Fold): Cause {
-  const { nextStep } = explainReason(error.reason, error.condition, { ...whereOf(sources[0]), detail: error.detail });
+  const { nextStep } = explainReason(error.reason, error.condition, {
+    ...whereOf(sources[0]),
+    detail: error.detail,
+    nextStep: error.next_step,
+  });
   return { head: headOf(`${sources.length} × ${causeWords(error)}`, sources), step: shortStep(nextStep, sources[0]), sources };
 }
 

@@ -5,6 +5,7 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { Condition } from "../../model/condition.ts";
 import { silentLog } from "../../model/context.ts";
 import type { ServiceStatus, SinkStatus, SourceStatus } from "../../model/service-status.ts";
+import { reported } from "../../model/testing/warnings.ts";
 import { localSocketPath, startLocalSocket } from "../../service/local-socket.ts";
 import { commandIo } from "../testing.ts";
 import { renderStatus, status } from "./status.ts";
@@ -36,7 +37,7 @@ const oven: SourceStatus = {
   since: "2026-11-20T09:00:00.000Z",
   error: { reason: { type: "CONNECTION_REFUSED" }, condition: null, detail: "connect ECONNREFUSED 10.0.0.6:502" },
   next_retry_at: "2026-11-20T09:05:04.000Z",
-  warnings: ["readout_limit is 10: 2 variables are not read"],
+  warnings: [reported("readout_limit is 10: 2 variables are not read")],
 };
 const broker: SinkStatus = {
   uuid: "1c6d2fae-7b63-4a8f-8b54-2f1d3f2e5b22",
@@ -102,9 +103,9 @@ SINK                                  TYPE  ENDPOINT     STATE  FOR        DELIV
       ...press,
       status: { ...press.status, state },
       error: { reason, condition: null, detail: "no endpoint of opc.tcp://reader:canary@plc:4840 fits" },
-      warnings: ["the proxy http://u:canary@proxy:3128 is slow"],
+      warnings: [reported("the proxy http://u:canary@proxy:3128 is slow")],
     };
-    const text = renderStatus(report({ sources: [source], alarms: ["https://t:canary@a is not reachable"] }), NOW);
+    const text = renderStatus(report({ sources: [source], alarms: [reported("https://t:canary@a is not reachable")] }), NOW);
     expect(text).not.toContain("canary");
     expect(text).toContain("no endpoint of opc.tcp://[redacted]@plc:4840 fits");
     expect(text).toContain("the detail lists that");
@@ -156,7 +157,7 @@ SINK                                  TYPE  ENDPOINT     STATE  FOR        DELIV
       report({
         sources: [{ ...press, faults: Array.from({ length: 12 }, (_, i) => ({ variable: `v${i}`, fault: "not_found", detail: null })) }],
         sinks: [],
-        alarms: ["the disk is full"],
+        alarms: [reported("the disk is full", "disk_fills")],
         config: {
           origin: "last_good",
           api_url: "https://a",
@@ -186,7 +187,7 @@ SINK                                  TYPE  ENDPOINT     STATE  FOR        DELIV
     expect(text).toContain("Buffer: loss unknown since 2026-11-20T08:00:00.000Z: the file was damaged\n");
     expect(text).toContain("Buffer: values of the removed data sink sink-9: 12 wait until 2026-11-21T08:00:00.000Z\n");
     expect(text).toContain("Buffer: values of the removed data sink old: none wait, 7 dropped\n");
-    expect(text).toContain("ALARM: the disk is full\n  Next step: `collector doctor` looks at this machine");
+    expect(text).toContain("ALARM: the disk is full (for 2 h 5 min)\n  Next step: Make room: ");
     expect(text).toContain("\npress-1:\n  v0: not_found\n");
     expect(text).toMatch(/ {2}… 2 more bad variables\n {2}Next step: .*`collector explain press-1 v0`/);
     expect(text).toContain("No data sinks are configured.");

@@ -3,6 +3,7 @@ import { formatDuration } from "../../model/duration.ts";
 import { toJson } from "../../model/json.ts";
 import { escapeControls, jsonWithoutCredentials, withoutCredentials } from "../../model/plain-text.ts";
 import type { ServiceStatus, SinkStatus, SourceStatus } from "../../model/service-status.ts";
+import type { ReportedWarning } from "../../model/warning.ts";
 import { localSocketPath } from "../../service/local-socket.ts";
 import {
   API_STEP,
@@ -111,7 +112,7 @@ export function renderStatus(report: ServiceStatus, nowMs: number, view: StatusV
     ...(config.warnings.length > MAX_WARNINGS_SHOWN ? [`  … ${config.warnings.length - MAX_WARNINGS_SHOWN} more notes, see --json`] : []),
     ...bufferWords(buffer).map((words) => `Buffer: ${words}`),
     ...clockWords(report, nowMs).map((words) => `Clock: ${words}`),
-    ...alarmLines(alarms),
+    ...alarmLines(alarms, nowMs),
     "",
     ...sourcesSection(report, nowMs, view),
     "",
@@ -127,8 +128,8 @@ function leftOutLines(config: ServiceStatus["config"]): readonly string[] {
 }
 
 /** Each alarm, and after the last what to do about them. */
-const alarmLines = (alarms: readonly string[]): readonly string[] => [
-  ...alarms.map((alarm) => `ALARM: ${alarm}`),
+const alarmLines = (alarms: readonly ReportedWarning[], nowMs: number): readonly string[] => [
+  ...alarms.map(({ since, text }) => `ALARM: ${text} (for ${forWords(since, nowMs)})`),
   ...alarmSteps(alarms).map(stepLine),
 ];
 

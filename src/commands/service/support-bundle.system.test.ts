@@ -5,6 +5,7 @@ import { expect, onTestFinished, test } from "vitest";
 import { lastGoodFile } from "../../api/embedded.ts";
 import { temporaryFolder } from "../../api/server/testing.ts";
 import { silentLog } from "../../model/context.ts";
+import { reported, textsOf } from "../../model/testing/warnings.ts";
 import { localSocketPath, startLocalSocket } from "../../service/local-socket.ts";
 import { RecentLog } from "../../service/recent-log.ts";
 import { EXIT } from "../io.ts";
@@ -54,7 +55,7 @@ test("holds what a question needs, and no secret in any form, wherever it was", 
     config: { ok: true },
     sources: [],
     sinks: [],
-    alarms: [`it says ${CANARIES.credential}`, CANARIES.adminKey],
+    alarms: [reported(`it says ${CANARIES.credential}`), reported(CANARIES.adminKey)],
     buffer: { bytes: 0, max_bytes: 1 },
   };
   const handlers = { "/status": () => status };
@@ -74,7 +75,7 @@ test("holds what a question needs, and no secret in any form, wherever it was", 
   for (const canary of Object.values(CANARIES))
     for (const form of [canary, encodeURIComponent(canary), Buffer.from(canary).toString("base64")]) expect(all).not.toContain(form);
   expect(files.get("configuration.txt")).toContain("10.0.0.5");
-  expect(JSON.parse(files.get("status.json") ?? "").alarms).toEqual(["it says [redacted]", "[redacted]"]);
+  expect(textsOf(JSON.parse(files.get("status.json") ?? "").alarms)).toEqual(["it says [redacted]", "[redacted]"]);
   expect(files.get("log.txt")?.trimEnd().split("\n")).toHaveLength(2);
 
   const again = await runCommand("support-bundle", file, "--config", config);

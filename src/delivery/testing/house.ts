@@ -38,7 +38,7 @@ export class House {
     onLedger: (ledger) => {
       this.ledger = ledger;
     },
-    onAlarm: (message) => this.alarms.push(message),
+    onAlarm: ({ text }) => this.alarms.push(text),
   });
   readonly alarms: string[] = [];
   ledger: Ledger | undefined;

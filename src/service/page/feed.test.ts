@@ -1,4 +1,5 @@
 import { describe, expect, it } from "vitest";
+import { reported } from "../../model/testing/warnings.ts";
 import { SourceFeed } from "./feed.ts";
 import { failing, glanceOf, reportOf, uuidOf } from "./testing.ts";
 
@@ -43,7 +44,7 @@ describe("what crosses to the page's thread", () => {
     ["its state", failing("x")],
     ["its detail", { ...failing("y") }],
     ["a bad variable", { faults: [{ variable: "a", fault: "not_found", detail: null }] }],
-    ["a note", { warnings: ["a note"] }],
+    ["a note", { warnings: [reported("a note")] }],
     ["its interval", { interval_ms: 5 }],
     ["when it is tried again", { next_retry_at: "2026-11-20T10:00:00.000Z" }],
   ] as const)("tells %s", async (_, changes) => {
@@ -80,7 +81,7 @@ describe("what crosses to the page's thread", () => {
     };
     expect((await looked()).samples).toHaveLength(1000);
     // The same states, with a note each.
-    for (const [n, report] of reports.entries()) reports[n] = { ...report, warnings: ["a note"] };
+    for (const [n, report] of reports.entries()) reports[n] = { ...report, warnings: [reported("a note")] };
     reports[900] = reportOf(900, failing("connect ECONNREFUSED"));
     const first = await looked();
     expect(first.changed).toHaveLength(201);

@@ -127,7 +127,7 @@ const isSameForPage = (a: SourceReport, b: SourceReport): boolean =>
   a.status.configured_variables === b.status.configured_variables &&
   a.status.state.type === b.status.state.type &&
   isSameError(a.error, b.error) &&
-  isSameList(a.warnings, b.warnings, (one, other) => one === other) &&
+  isSameList(a.warnings, b.warnings, (one, other) => one.text === other.text && one.code === other.code && one.since === other.since) &&
   isSameList(
     a.faults,
     b.faults,

@@ -1,6 +1,7 @@
 import type { ServerResponse } from "node:http";
 import { PassThrough } from "node:stream";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import { reported } from "../../model/testing/warnings.ts";
 import { LivePages } from "./live-pages.ts";
 import type { FromPage } from "./messages.ts";
 import type { PageAddress } from "./pages.ts";
@@ -93,7 +94,7 @@ describe("a slow viewer", () => {
     pages.watch(OVERVIEW, "", slow.response, () => true);
     for (let n = 1; n <= 30; n++) {
       service.readAt = n * 1000;
-      service.reports = service.reports.map((report) => ({ ...report, warnings: [`note ${n} ${"x".repeat(900)}`] }));
+      service.reports = service.reports.map((report) => ({ ...report, warnings: [reported(`note ${n} ${"x".repeat(900)}`)] }));
       await vi.advanceTimersByTimeAsync(1000);
     }
     const waiting = slow.waiting();
@@ -115,7 +116,7 @@ describe("a slow viewer", () => {
     pages.watch(OVERVIEW, "", refused.response, () => isAdmitted);
     refused.response.on("data", () => undefined);
     for (let n = 1; n <= 90; n++) {
-      service.head = { ...HEAD, alarms: [`alarm ${n} ${"x".repeat(9000)}`] };
+      service.head = { ...HEAD, alarms: [reported(`alarm ${n} ${"x".repeat(9000)}`)] };
       if (n === 20) isAdmitted = false;
       await vi.advanceTimersByTimeAsync(1000);
     }
@@ -160,7 +161,7 @@ describe("what the page remembers", () => {
 
   it("lists 200 sources on a page, those in trouble first", async () => {
     const { pages, service } = pagesOf();
-    service.reports = Array.from({ length: 1000 }, (_, n) => reportOf(n, n === 999 ? { warnings: ["late"] } : {}));
+    service.reports = Array.from({ length: 1000 }, (_, n) => reportOf(n, n === 999 ? { warnings: [reported("late")] } : {}));
     await vi.advanceTimersByTimeAsync(2000);
     const loading = pages.load(OVERVIEW);
     await vi.advanceTimersByTimeAsync(2000);

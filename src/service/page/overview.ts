@@ -7,6 +7,7 @@ import {
   bufferWords,
   changeWords,
   clockWords,
+  forWords,
   leftOutWords,
   noSourcesWords,
   originWords,
@@ -56,7 +57,7 @@ function alarmsSection({ alarms, ...head }: PageHead, nowMs: number): Html {
   if (alarms.length === 0 && clock.length === 0) return html`<section id="alarms" hidden></section>`;
   return html`<section id="alarms" aria-labelledby="alarms-title">
 <h2 id="alarms-title">Alarms</h2>
-<ul>${alarms.map((alarm) => html`<li data-alarm class="bad">${stateBadge("bad", "ALARM")} ${paragraphs([alarm])}</li>`)}${clock.map(
+<ul>${alarms.map((alarm) => html`<li data-alarm class="bad">${stateBadge("bad", "ALARM")} ${paragraphs([`${alarm.text} (for ${forWords(alarm.since, nowMs)})`])}</li>`)}${clock.map(
     (words) => html`<li data-clock class="note">${stateBadge("note", "Clock")} ${paragraphs([words])}</li>`,
   )}</ul>
 <div data-field="next-step">${paragraphs(alarmSteps(alarms).map((step) => `Next step: ${step}`))}</div>

@@ -4,6 +4,7 @@ import net from "node:net";
 import os from "node:os";
 import path from "node:path";
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from "vitest";
+import { reported } from "../../model/testing/warnings.ts";
 import { failing, HEAD, reportOf, sinkOf, startTestPage, type TestPage, uuidOf } from "./testing.ts";
 import { MAX_VIEWERS } from "./viewers.ts";
 
@@ -95,11 +96,11 @@ describe("what the page answers", () => {
       reportOf(3, {
         name: evil,
         ...failing(`mqtt://user:canary-1@host ${evil}`),
-        warnings: [`\`${evil}\``],
+        warnings: [reported(`\`${evil}\``)],
         faults: [{ variable: evil, fault: "not_found", detail: evil }],
       }),
     ];
-    service.head = { ...HEAD, sinks: [sinkOf({ name: evil, endpoint: evil })], alarms: [evil] };
+    service.head = { ...HEAD, sinks: [sinkOf({ name: evil, endpoint: evil })], alarms: [reported(evil)] };
     await expect.poll(async () => (await fetch(page.url)).text(), { timeout: 9000 }).toContain("&lt;script&gt;");
     const texts = [
       page.url,
@@ -152,7 +153,7 @@ describe("live", () => {
     const version = /data-version="([^"]+)"/.exec(text)?.[1] ?? "";
     const viewer = await watch(page.url, version);
     onTestFinished(viewer.end);
-    service.reports = [reportOf(1, { warnings: ["the clock of the device is wrong"] }), ...service.reports.slice(1)];
+    service.reports = [reportOf(1, { warnings: [reported("the clock of the device is wrong")] }), ...service.reports.slice(1)];
     await expect.poll(viewer.text, { timeout: 9000 }).toContain("the clock of the device is wrong");
     const events = viewer
       .text()

@@ -1,5 +1,6 @@
 import type { Agent } from "../../agent/agent.ts";
 import type { Log } from "../../model/context.ts";
+import type { Warning } from "../../model/warning.ts";
 import type { PageHead, PageWorkerData } from "./messages.ts";
 
 export interface PageHostOptions {
@@ -14,8 +15,7 @@ export interface PageHostOptions {
 
 /** The page while it is served, in a thread of its own. */
 export interface ServedPage {
-  /** Notes for people, shown in status. */
-  notes(): readonly string[];
+  notes(): readonly Warning[];
   /** A source has changed: the page keeps the changes of state also while nobody looks. */
   sourceChanged(): void;
   /** Never throws. */

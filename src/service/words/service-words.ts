@@ -2,6 +2,8 @@ import { formatBytes } from "../../model/bytes.ts";
 import { formatDuration } from "../../model/duration.ts";
 import { countOf } from "../../model/number.ts";
 import type { BufferLeft, ConfigChange, ServiceStatus, SinkStatus } from "../../model/service-status.ts";
+import type { ReportedWarning } from "../../model/warning.ts";
+import { WARNINGS } from "../../model/warnings.ts";
 
 /** What the status says of the service itself, for the terminal and the page. Times are shown as they are at `nowMs`, epoch ms. */
 
@@ -57,16 +59,9 @@ export function changeWords({ role, key_name: keyName, address, os_user: user, o
 export const API_STEP = "`collector doctor` looks at the way to the API; what runs continues unchanged.";
 
 /** What to do about alarms. Pure. */
-export function alarmSteps(alarms: readonly string[]): readonly string[] {
-  const [ofFiles, others] = [alarms.some((alarm) => OF_A_FILE.test(alarm)), alarms.some((alarm) => !OF_A_FILE.test(alarm))];
-  return [
-    ...(ofFiles ? ["Correct that line of the file; `collector check` looks all files over without a restart."] : []),
-    ...(others ? ["`collector doctor` looks at this machine: disk, clock, files, names, routes and ports."] : []),
-  ];
-}
-
-/** It is about a line of the settings or of the policy. */
-const OF_A_FILE = /\.ya?ml(:\d+)?: /;
+export const alarmSteps = (alarms: readonly ReportedWarning[]): readonly string[] => [
+  ...new Set(alarms.map(({ code }) => WARNINGS[code].nextStep)),
+];
 
 /** The buffer, and what of it was lost or waits for a removed sink: a line each. Pure. */
 export const bufferWords = ({

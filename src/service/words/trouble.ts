@@ -1,6 +1,7 @@
 import { explainReason, type Where } from "../../model/catalogue.ts";
 import { explainFault } from "../../model/fault-catalogue.ts";
 import type { SinkStatus, SourceStatus } from "../../model/service-status.ts";
+import { foldedWarnings, type ReportedWarning } from "../../model/warning.ts";
 
 /** Why a data source or a data sink fails, in words, and what to do about it: the same for the terminal and the page. */
 export interface Trouble {
@@ -48,12 +49,12 @@ export function sinkTrouble({
 }
 
 function troubleOf(
-  { reason, condition, detail }: NonNullable<SourceStatus["error"]>,
+  { reason, condition, detail, next_step: known }: NonNullable<SourceStatus["error"]>,
   where: Where,
   since: string,
   nextTry: string | null,
 ): Trouble {
-  const { sentence, cause, nextStep } = explainReason(reason, condition, { ...where, detail });
+  const { sentence, cause, nextStep } = explainReason(reason, condition, { ...where, detail, nextStep: known });
   return { sentence, since, detail, cause, nextStep, nextTry };
 }
 
@@ -72,11 +73,15 @@ export function faultSteps({ name, faults, error }: Pick<SourceStatus, "name" | 
   );
 }
 
-/** Notes; of those that are alike but for a topic, the first and how many there are. Pure. */
-export const foldedNotes = (notes: readonly string[]): readonly string[] =>
-  [...Map.groupBy(notes, (note) => note.replace(TOPIC, "$1")).values()].map(
-    (alike) => `${alike[0]}${alike.length === 1 ? "" : ` (and so for ${alike.length - 1} other topics)`}`,
-  );
+/** Warnings in words; of those that are alike but for a topic, the first and how many there are, and what follows from one under it. Pure. */
+export function foldedNotes(warnings: readonly ReportedWarning[]): readonly string[] {
+  const folded = foldedWarnings(warnings);
+  return [...Map.groupBy(folded, ({ head }) => head.text.replace(TOPIC, "$1")).values()].flatMap(([first, ...alike]) => {
+    if (!first) return [];
+    const following = first.following.map(({ text }) => `; from it follows: ${text}`).join("");
+    return [`${first.head.text}${alike.length === 0 ? "" : ` (and so for ${alike.length} other topics)`}${following}`];
+  });
+}
 
 /** The topic in a note about one publish. */
 const TOPIC = /( a publish to )\S+(?=:)/;

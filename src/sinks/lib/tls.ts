@@ -42,7 +42,9 @@ export async function secure(
     const made = connect(options);
     secured = made;
     await withDeadline(handshake(made, endpoint, settings), timeoutMs, signal, () => {
-      return new ReasonError("TIMEOUT", `${endpoint} did not finish the TLS handshake within ${timeoutMs} ms; is it a port with TLS?`);
+      return new ReasonError("TIMEOUT", `${endpoint} did not finish the TLS handshake within ${timeoutMs} ms; is it a port with TLS?`, {
+        nextStep: NO_TLS_STEP,
+      });
     });
     return made;
   } catch (error) {
@@ -53,11 +55,15 @@ export async function secure(
   }
 }
 
+const NO_TLS_STEP =
+  "If it is a port without TLS, remove tls from this sink, or give it the port with TLS; else look at the server's own log.";
+
 /** A port without TLS takes the first bytes of TLS for garbage, and closes. */
 const withQuestion = (reason: ReasonError): ReasonError =>
   isClose(reason.reason.type)
     ? new ReasonError(reason.reason, `${reason.message}, in the TLS handshake; if it is a port without TLS, remove tls from this sink`, {
         cause: reason,
+        nextStep: NO_TLS_STEP,
       })
     : reason;
 

@@ -185,7 +185,10 @@ const speaksTls = (endpoint: string, sink: string): ReasonError =>
   new ReasonError(
     "UNKNOWN",
     `${endpoint} speaks TLS; set tls of this sink: sudo collector sink set ${sink} tls=true (tls.ca_file=FILE for an authority of your own), or the port without TLS`,
-    { condition: "protocol_violation" },
+    {
+      condition: "protocol_violation",
+      nextStep: `Type \`sudo collector sink set ${sink} tls=true\`, or use the broker's port without TLS.`,
+    },
   );
 
 const withHint = (reason: ReasonError, hint: string): ReasonError =>

@@ -3,6 +3,10 @@ import type { SourceReport } from "../../model/report.ts";
 import { formatDataType } from "../../model/value.ts";
 import { sourceMetaTopic, sourceStatusTopic, type TopicPlan } from "./topics.ts";
 
+/** A status stays a small message, whatever a source warns of. */
+const MAX_WARNINGS = 10;
+const MAX_WARNING_CHARACTERS = 300;
+
 /** What should stand at one retained topic. */
 export interface Retained {
   readonly payload: string;
@@ -21,7 +25,16 @@ export function retainedOf(plan: TopicPlan, sources: readonly SourceReport[]): M
   return wanted;
 }
 
-function statusOf({ uuid, name, status, since, error, next_retry_at: nextRetryAt, interval_ms: intervalMs }: SourceReport): Retained {
+function statusOf({
+  uuid,
+  name,
+  status,
+  since,
+  error,
+  warnings,
+  next_retry_at: nextRetryAt,
+  interval_ms: intervalMs,
+}: SourceReport): Retained {
   const { state } = status;
   const lasting = {
     v: 1,
@@ -36,9 +49,17 @@ function statusOf({ uuid, name, status, since, error, next_retry_at: nextRetryAt
     configured_variables: status.configured_variables,
     readout_interval_ms: intervalMs,
   };
+  const first = warnings.slice(0, MAX_WARNINGS);
+  const told = first.map(({ text, ...rest }) => ({ ...rest, text: text.slice(0, MAX_WARNING_CHARACTERS) }));
   return {
-    key: JSON.stringify(lasting),
-    payload: JSON.stringify({ ...lasting, next_retry_at: nextRetryAt, last_readout_at: status.last_readout_at }),
+    // The words of a warning may have another number each time.
+    key: JSON.stringify([lasting, first.map(({ code, about, since: from }) => [code, about, from])]),
+    payload: JSON.stringify({
+      ...lasting,
+      ...(told.length > 0 && { warnings: told }),
+      next_retry_at: nextRetryAt,
+      last_readout_at: status.last_readout_at,
+    }),
   };
 }
 

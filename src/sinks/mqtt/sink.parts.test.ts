@@ -13,6 +13,7 @@ import { plainLayout, plainReadout } from "../../buffer/testing/readouts.ts";
 import { prepareSink } from "../../delivery/prepare-sink.ts";
 import { type Context, silentLog } from "../../model/context.ts";
 import type { SourceReport } from "../../model/report.ts";
+import { textsOf } from "../../model/testing/warnings.ts";
 import { SINKS } from "../index.ts";
 import type { PublishedLoss, Sink, SinkBatch, SinkMemory } from "../sink.ts";
 import { openMemory } from "./memory.ts";
@@ -100,7 +101,7 @@ describe("topics", () => {
     const broker = await startBroker();
     cleanups.push(() => broker.stop());
     const sink = await open(broker.port, { topic: "plant/{source}-{variable}" });
-    expect(sink.warnings).toContainEqual(expect.stringMatching(/the same topic twice.*put a \/ between/));
+    expect(textsOf(sink.warnings)).toContainEqual(expect.stringMatching(/the same topic twice.*put a \/ between/));
     const [mine, other] = [plainLayout(1, undefined, "a-v0"), plainLayout(1, undefined, "a")];
     const renamed = { ...other, variables: other.variables.map((one) => ({ ...one, uuid: "other", name: "v0-v0" })) };
     expect(await sink.write(batchOf(1, 2, mine), ctx)).toEqual({ refused: 0 });
@@ -210,7 +211,7 @@ describe("refusals", () => {
     expect(publishes()).toBe(1);
     await sink.write({ ...batchOf(4, 2), isRetry: true }, ctx);
     expect(publishes()).toBe(2);
-    expect(sink.warnings).toEqual([]);
+    expect(textsOf(sink.warnings)).toEqual([]);
   });
 
   test("of the status are warnings", async () => {
@@ -220,7 +221,7 @@ describe("refusals", () => {
     });
     cleanups.push(() => broker.stop());
     const sink = await open(broker.port);
-    expect(sink.warnings).toEqual([expect.stringContaining("plant/status: Not authorized")]);
+    expect(textsOf(sink.warnings)).toEqual([expect.stringContaining("plant/status: Not authorized")]);
     expect(await sink.write(batchOf(1), ctx)).toEqual({ refused: 0 });
   });
 
@@ -239,7 +240,7 @@ describe("refusals", () => {
     let changes = 0;
     sink.watchWarnings?.(() => changes++);
     const loss: PublishedLoss = { id: "1", reason: "too_old", from: 1, to: 2, values: 3 };
-    const notesOf = () => sink.warnings.map((text) => / to (\S+): Not authorized/.exec(text)?.[1]);
+    const notesOf = () => textsOf(sink.warnings).map((text) => / to (\S+): Not authorized/.exec(text)?.[1]);
     const describe = (...sources: readonly SourceReport[]) => sink.describe?.(sources, ctx);
     await describe(sourceOf("a"), sourceOf("b"));
     expect(await sink.publishLoss?.(loss, ctx)).toBe(false);
@@ -257,7 +258,7 @@ describe("refusals", () => {
     expect(notesOf()).toEqual(["plant/status/a"]);
     expect(changes).toBeGreaterThan(0);
     await describe(sourceOf("b"));
-    expect(sink.warnings).toEqual([]);
+    expect(textsOf(sink.warnings)).toEqual([]);
     // As after a fresh start: each topic has been taken once, and nothing else is published for the same sources.
     const healed = published();
     await describe(sourceOf("b"));
@@ -274,7 +275,7 @@ describe("refusals", () => {
     const sink = await open(broker.port);
     await sink.describe?.([sourceOf("a")], ctx);
     expect(broker.packets.filter((p) => p.type === PUBLISH)).toEqual([]);
-    expect(sink.warnings.join()).toMatch(/no retained messages/);
+    expect(textsOf(sink.warnings).join()).toMatch(/no retained messages/);
   });
 
   test("no packet is above the broker's maximum; a value that alone exceeds it is refused", async () => {
@@ -363,7 +364,7 @@ describe.skipIf(!hasMosquitto && process.env["COLLECTOR_REQUIRE_PARTS"] !== "1")
     await new Promise<void>((done) => reader.once("connect", () => done()));
     await reader.subscribeAsync("plant/#", { qos: 1 });
     const sink = await open(port);
-    expect(sink.warnings).toEqual([]);
+    expect(textsOf(sink.warnings)).toEqual([]);
     // What the broker takes at once (max_inflight_messages) on the way, as much that waits behind it, and as much that is older.
     expect(sink.inFlight).toBe(5 * 3);
     expect(sink.older?.().writes).toBe(5);

@@ -3,6 +3,7 @@ import { nameInCommand } from "../../model/name-in-command.ts";
 import { ReasonError } from "../../model/reason.ts";
 import type { LinkReport, SourceReport } from "../../model/report.ts";
 import { defaultClientId, type MqttDetails, SINK_DETAILS } from "../../model/sink-details.ts";
+import { type Warning, warning } from "../../model/warning.ts";
 import { publishIntervalMs } from "../lib/publish-interval.ts";
 import { defineSink, type OlderBounds, type OpenInput, type PublishedLoss, type Sink, type SinkBatch, type WriteResult } from "../sink.ts";
 import { type Connection, connectMqtt } from "./connect.ts";
@@ -95,7 +96,7 @@ function connectOptions({ uuid, name, details, settings: local, secrets }: Input
 class MqttSink implements Sink {
   readonly inFlight: number;
   /** Warnings about the whole connection. */
-  readonly #ownWarnings: readonly string[];
+  readonly #ownWarnings: readonly Warning[];
   readonly #notes = new TopicNotes(() => this.#warningsChanged());
   #warningsChanged: () => void = () => {};
   readonly lost: Promise<Error>;
@@ -132,8 +133,13 @@ class MqttSink implements Sink {
       ...warningsOf(connection, local),
       ...(hint === undefined
         ? []
-        : [`topic: names of sources and variables may make the same topic twice, which is then refused; ${hint}`]),
-      ...(suspended === undefined ? [] : [suspended]),
+        : [
+            warning(
+              "topics_may_collide",
+              `topic: names of sources and variables may make the same topic twice, which is then refused; ${hint}`,
+            ),
+          ]),
+      ...(suspended === undefined ? [] : [warning("status_suspended", suspended)]),
     ];
     this.#status = new StatusTopics(this.#channel, plan, memory.retained, {
       maxBytes: (topic) => maxPayloadBytes(topic, maxPacketBytes),
@@ -146,8 +152,8 @@ class MqttSink implements Sink {
     });
   }
 
-  get warnings(): readonly string[] {
-    return [...this.#ownWarnings, ...this.#notes.texts(), ...this.#memory.owners.warnings(this.#plan), ...this.#status.warnings()];
+  get warnings(): readonly Warning[] {
+    return [...this.#ownWarnings, ...this.#notes.warnings(), ...this.#memory.owners.warnings(this.#plan), ...this.#status.warnings()];
   }
 
   watchWarnings(changed: () => void): void {
@@ -209,12 +215,21 @@ class MqttSink implements Sink {
 
 const twoDigits = (number: number): number => Number(number.toPrecision(2));
 
-function warningsOf({ version, canRetain }: Connection, { payload, retain }: MqttSettings): readonly string[] {
+function warningsOf({ version, canRetain }: Connection, { payload, retain }: MqttSettings): readonly Warning[] {
   return [
-    ...(version === 4 ? ["the broker speaks MQTT 3.1.1: it does not say when it drops a publish for missing rights"] : []),
-    ...(version === 4 && payload === "raw" ? ["the broker speaks MQTT 3.1.1: raw values come without quality, time and unit"] : []),
+    ...(version === 4
+      ? [warning("broker_is_old", "the broker speaks MQTT 3.1.1: it does not say when it drops a publish for missing rights")]
+      : []),
+    ...(version === 4 && payload === "raw"
+      ? [warning("raw_without_quality", "the broker speaks MQTT 3.1.1: raw values come without quality, time and unit")]
+      : []),
     ...(canRetain
       ? []
-      : [`the broker keeps no retained messages: status and metadata are not published${retain ? ", and values are not retained" : ""}`]),
+      : [
+          warning(
+            "retain_unsupported",
+            `the broker keeps no retained messages: status and metadata are not published${retain ? ", and values are not retained" : ""}`,
+          ),
+        ]),
   ];
 }

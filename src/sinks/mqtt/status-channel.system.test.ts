@@ -6,6 +6,7 @@ import { plainLayout } from "../../buffer/testing/readouts.ts";
 import { mqttSpec, startRig } from "../../delivery/testing/rig.ts";
 import { ReasonError } from "../../model/reason.ts";
 import type { SourceReport } from "../../model/report.ts";
+import { textsOf } from "../../model/testing/warnings.ts";
 import { LinkWindow } from "../lib/link-window.ts";
 import type { Connection } from "./connect.ts";
 import { StatusChannel, type SuspensionMemory } from "./status-channel.ts";
@@ -151,7 +152,7 @@ test.each([
     clearInterval(reading);
     await expect.poll(() => rig.sink(), { timeout: 10_000 }).toMatchObject({ pending: 0, dropped: {} });
     expect(rig.report()).toMatchObject({ state: "OK", error: null });
-    expect(rig.report()?.warnings.join()).toMatch(/publishing to plant\/values\/(status|meta).*only values are published/);
+    expect(textsOf(rig.report()?.warnings).join()).toMatch(/publishing to plant\/values\/(status|meta).*only values are published/);
     const details = rig.told.flatMap((told) => (told.type === "report" ? told.sinks.map(({ error }) => error?.detail ?? "") : []));
     expect(details.some((detail) => /before it acknowledged a publish to plant\/values\/(status|meta)/.test(detail))).toBe(true);
     expect(details.some((detail) => detail.includes("same client_id"))).toBe(false);

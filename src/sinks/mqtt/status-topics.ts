@@ -1,5 +1,6 @@
 import { createHash } from "node:crypto";
 import type { SourceReport } from "../../model/report.ts";
+import { type Warning, warning } from "../../model/warning.ts";
 import type { LinkWindow } from "../lib/link-window.ts";
 import { type Retained, retainedOf } from "./retained.ts";
 import type { RetainedTopics } from "./retained-topics.ts";
@@ -75,13 +76,16 @@ export class StatusTopics {
   }
 
   /** What an operator should know of what is not published now. */
-  warnings(): readonly string[] {
+  warnings(): readonly Warning[] {
     const { bytesPerS } = this.#options.link.state();
     const [topic] = this.#postponed;
     if (topic === undefined || bytesPerS === undefined) return [];
     const more = this.#postponed.size > 1 ? ` and ${this.#postponed.size - 1} more are` : " is";
     return [
-      `the link to the broker carries about ${Number(bytesPerS.toPrecision(1))} bytes/s: ${topic}${more} not published, because values would wait for more than ${LONGEST_MS / 1000} s`,
+      warning(
+        "link_slow",
+        `the link to the broker carries about ${Number(bytesPerS.toPrecision(1))} bytes/s: ${topic}${more} not published, because values would wait for more than ${LONGEST_MS / 1000} s`,
+      ),
     ];
   }
 

@@ -1,5 +1,6 @@
 import fc from "fast-check";
 import { beforeEach, expect, test } from "vitest";
+import { textsOf } from "../../model/testing/warnings.ts";
 import { TopicNotes } from "./topic-notes.ts";
 
 let changes: number;
@@ -22,10 +23,10 @@ test("a refused topic is tried after 10 s, then less often, a minute apart at mo
       refuse(["a"], s * 1000);
     }
   expect(tries).toEqual([10, 30, 70, 130, 190]);
-  expect(notes.texts()).toEqual(["a: no right"]);
+  expect(textsOf(notes.warnings())).toEqual(["a: no right"]);
   expect(changes).toBe(1);
   notes.accepted("a");
-  expect([notes.texts(), changes]).toEqual([[], 2]);
+  expect([textsOf(notes.warnings()), changes]).toEqual([[], 2]);
   refuse(["a"], 500_000);
   expect(notes.takeDue(510_000)).toEqual(new Set(["a"]));
 });
@@ -42,8 +43,8 @@ test("of many refused topics a round tries some, by turns; once one is taken all
   refuse([...second].slice(1), 30_000);
   expect(notes.takeDue(30_001).size).toBe(49);
   expect(notes.takeDue(30_002).size).toBe(0);
-  expect(notes.texts()).toHaveLength(11);
-  expect(notes.texts().at(-1)).toBe("nothing is published to 39 more topics of status, metadata and losses");
+  expect(textsOf(notes.warnings())).toHaveLength(11);
+  expect(textsOf(notes.warnings()).at(-1)).toBe("nothing is published to 39 more topics of status, metadata and losses");
 });
 
 test("a note goes when its topic is not used any more; one about a size is no refusal", () => {
@@ -51,7 +52,7 @@ test("a note goes when its topic is not used any more; one about a size is no re
   notes.tooLarge("c", "c is too large");
   expect(notes.isRefused("c")).toBe(false);
   notes.keepOnly((topic) => topic !== "a");
-  expect(notes.texts()).toEqual(["b: no right", "c is too large"]);
+  expect(textsOf(notes.warnings())).toEqual(["b: no right", "c is too large"]);
   expect(notes.takeDue(10_000)).toEqual(new Set(["b"]));
   notes.accepted("c");
   expect(notes.takeDue(10_001)).toEqual(new Set());
@@ -65,7 +66,7 @@ test("whatever is refused, taken and removed: no note is left once every topic i
       for (const [id, isTaken] of events) if (isTaken) fresh.accepted(`t${id}`);
       fresh.keepOnly((topic) => topic !== "t7");
       for (let round = 1; round <= 2; round++) for (const topic of fresh.takeDue(round * 60_000)) fresh.accepted(topic);
-      expect(fresh.texts()).toEqual([]);
+      expect(textsOf(fresh.warnings())).toEqual([]);
     }),
   );
 });

@@ -1,3 +1,5 @@
+import { type Warning, warning } from "../../model/warning.ts";
+
 /** Why nothing is published to a topic. */
 interface Note {
   readonly text: string;
@@ -30,11 +32,18 @@ export class TopicNotes {
     this.#changed = changed;
   }
 
-  /** Each in words; of many the first, and how many there are. */
-  texts(): readonly string[] {
-    const texts = [...new Set([...this.#notes.values()].map(({ text }) => text))].sort();
-    const more = texts.length - MAX_TEXTS;
-    return more <= 0 ? texts : [...texts.slice(0, MAX_TEXTS), `nothing is published to ${more} more topics of status, metadata and losses`];
+  /** Each in words, about its topic; of many the first, and how many there are. */
+  warnings(): readonly Warning[] {
+    const byText = new Map([...this.#notes].map(([topic, { text }]) => [text, topic]));
+    const found = [...byText]
+      .sort(([one], [other]) => (one < other ? -1 : 1))
+      .map(([text, topic]) => warning("topic_not_published", text, topic));
+    const more = found.length - MAX_TEXTS;
+    if (more <= 0) return found;
+    return [
+      ...found.slice(0, MAX_TEXTS),
+      warning("topic_not_published", `nothing is published to ${more} more topics of status, metadata and losses`),
+    ];
   }
 
   tooLarge(topic: string, text: string): void {

@@ -2,6 +2,7 @@ import { describe, expect, it, test } from "vitest";
 import { plainLayout } from "../../buffer/testing/readouts.ts";
 import type { Layout } from "../../model/layout.ts";
 import type { SourceReport } from "../../model/report.ts";
+import { textsOf } from "../../model/testing/warnings.ts";
 import { TopicOwners } from "./topic-owners.ts";
 import { collisionHint, dataTopic, isOwnTopic, parseTopic } from "./topics.ts";
 
@@ -93,12 +94,14 @@ describe("TopicOwners", () => {
       if (isRefused[0])
         expect(refusals(other)[0]).toMatch(/ \(twin\), is that of another data source of this name \(source-press\); rename one$/);
       expect([press, other].map(({ source }) => owners.ownsName(source))).toEqual([true, false]);
-      expect(owners.warnings(one)).toEqual([expect.stringMatching(/^the data sources source-press and twin are both named press: /)]);
+      expect(textsOf(owners.warnings(one))).toEqual([
+        expect.stringMatching(/^the data sources source-press and twin are both named press: /),
+      ]);
       const { changes } = owners;
       owners.describe([named({ ...press, source: { ...press.source, name: "press-1" } }), named(other)]);
       expect(owners.changes).toBeGreaterThan(changes);
       expect(refusals(other)).toEqual([undefined, undefined]);
-      expect(owners.warnings(one)).toEqual([]);
+      expect(textsOf(owners.warnings(one))).toEqual([]);
     }
   });
 

@@ -1,5 +1,6 @@
 import type { Layout } from "../../model/layout.ts";
 import type { SourceReport } from "../../model/report.ts";
+import { type Warning, warning } from "../../model/warning.ts";
 import { collisionHint, isOwnTopic, namesSource, type TopicPlan } from "./topics.ts";
 
 interface Owner {
@@ -71,12 +72,13 @@ export class TopicOwners {
     return (this.#names.get(name)?.uuid ?? uuid) === uuid;
   }
 
-  /** Operator warnings of names that several sources have. */
-  warnings(plan: TopicPlan): readonly string[] {
+  /** Names that several sources have. */
+  warnings(plan: TopicPlan): readonly Warning[] {
     const values = namesSource(plan) ? "values of the second on a topic of the first are refused, and " : "";
     return [...this.#namesakes.values()].slice(0, MAX_WARNINGS).map(({ uuid, name }) => {
       const first = this.#names.get(name)?.uuid;
-      return `the data sources ${first} and ${uuid} are both named ${name}: ${values}status and metadata are those of the first; rename one`;
+      const text = `the data sources ${first} and ${uuid} are both named ${name}: ${values}status and metadata are those of the first; rename one`;
+      return warning("names_shared", text, name);
     });
   }
 

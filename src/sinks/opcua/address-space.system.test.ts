@@ -102,6 +102,7 @@ describe("what a client sees", () => {
       "State",
       "Reason",
       "Detail",
+      "Warnings",
       "LastReadout",
       "NextRetry",
       "Clock",

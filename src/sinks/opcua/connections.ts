@@ -3,6 +3,7 @@ import type { OPCUAServer } from "node-opcua-server";
 import { budgetLog } from "../../lib/log-budget.ts";
 import type { Log } from "../../model/context.ts";
 import { messageOf } from "../../model/failure.ts";
+import { type Warning, warning } from "../../model/warning.ts";
 import { type Channel, guardAnswers } from "./answers.ts";
 import type { Refusal } from "./fence.ts";
 import { Gate } from "./gate.ts";
@@ -91,15 +92,25 @@ export class Connections {
     return this.#listeners.every((listener) => listener.listening);
   }
 
-  warnings(): readonly string[] {
+  warnings(): readonly Warning[] {
     return [
-      ...(this.#cutOff > 0 ? [`${this.#cutOff} times a client was cut off that read nothing of its answers for ${UNREAD_S} s`] : []),
+      ...(this.#cutOff > 0
+        ? [warning("client_cut_off", `${this.#cutOff} times a client was cut off that read nothing of its answers for ${UNREAD_S} s`)]
+        : []),
       ...(this.#fenced > 0
-        ? [`${this.#fenced} times a client was refused for what it sent, the last time because ${this.#lastFenced}`]
+        ? [
+            warning(
+              "client_refused",
+              `${this.#fenced} times a client was refused for what it sent, the last time because ${this.#lastFenced}`,
+            ),
+          ]
         : []),
       ...(this.#refused > 0
         ? [
-            `${this.#refused} times there were too many connections of OPC UA clients: one without a session made room, or the next was refused; max_sessions raises the number`,
+            warning(
+              "connections_exhausted",
+              `${this.#refused} times there were too many connections of OPC UA clients: one without a session made room, or the next was refused; max_sessions raises the number`,
+            ),
           ]
         : []),
     ];

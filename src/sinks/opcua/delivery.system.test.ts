@@ -5,6 +5,7 @@ import { plainLayout } from "../../buffer/testing/readouts.ts";
 import { type Rig as DeliveryRig, startRig } from "../../delivery/testing/rig.ts";
 import { policySchema } from "../../model/policy.ts";
 import { userSecretName } from "../../model/sink-details.ts";
+import { textsOf } from "../../model/testing/warnings.ts";
 import { createRig, type Rig, reportOf, user } from "./testing/rig.ts";
 
 /** Through store and delivery, as the collector runs it. */
@@ -99,7 +100,7 @@ test("a readout of 6.6 MB reaches a client, and one that no answer has room for 
   await expect.poll(() => read(1)).toEqual(["Good", 4]);
   expect(await read(0)).toEqual(["BadEncodingLimitsExceeded", undefined]);
   running.ask({ type: "sources", sources: [reportOf(texts)] });
-  await expect.poll(() => running.report("opcua-1")?.warnings.join("\n")).toMatch(/8\.6 MiB.*max_answer of the sink raises it/);
+  await expect.poll(() => textsOf(running.report("opcua-1")?.warnings).join("\n")).toMatch(/8\.6 MiB.*max_answer of the sink raises it/);
   await session.close();
   await client.disconnect();
 });
@@ -112,12 +113,12 @@ test("the server listens where another policy lets it, and ends where none does"
   };
   const report = () => running.report("opcua-1");
   const isSeen = <T>(look: () => T) => expect.poll(look, { timeout: 20_000 });
-  expect(report()?.warnings.join()).toMatch(/only programs on this machine/);
+  expect(textsOf(report()?.warnings).join()).toMatch(/only programs on this machine/);
   expect(report()?.endpoint).toMatch(/^127\.0\.0\.1:\d+$/);
   const { since } = report() ?? {};
   changed("127.0.0.");
   changed("127.", "0.0.0.0");
-  await isSeen(() => [report()?.state, report()?.warnings.join()]).toEqual(["OK", expect.not.stringMatching(/only programs/)]);
+  await isSeen(() => [report()?.state, textsOf(report()?.warnings).join()]).toEqual(["OK", expect.not.stringMatching(/only programs/)]);
   expect(report()?.endpoint).toMatch(/^0\.0\.0\.0:\d+$/);
   expect(report()?.since).not.toBe(since);
   changed();
@@ -136,10 +137,10 @@ test("a refused client and a closed listen address stand in the sink's report", 
     .poll(
       () => {
         tell();
-        return running.report("opcua-1")?.warnings.join("\n");
+        return textsOf(running.report("opcua-1")?.warnings).join("\n");
       },
       { timeout: 5000 },
     )
     .toContain(`sudo collector pki trust ${stranger.own.thumbprint}`);
-  expect(running.report("opcua-1")?.warnings.join("\n")).toContain("policy.yaml");
+  expect(textsOf(running.report("opcua-1")?.warnings).join("\n")).toContain("policy.yaml");
 });

@@ -23,6 +23,7 @@ import {
 import type { OPCUAServer } from "node-opcua-server";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi } from "vitest";
 import { silentLog } from "../../model/context.ts";
+import { textsOf } from "../../model/testing/warnings.ts";
 import type { Sink } from "../sink.ts";
 import { Connections } from "./connections.ts";
 import { LIMITS } from "./limits.ts";
@@ -120,7 +121,7 @@ describe("bytes that are not OPC UA", () => {
 test("idle connections make room for a client, and the standard output stays quiet", async () => {
   const printed = vi.spyOn(console, "log").mockImplementation(() => {});
   const sockets = Array.from({ length: 100 }, () => net.connect(port(), "127.0.0.1").on("error", () => {}));
-  await expect.poll(() => sink.warnings.join()).toContain("too many connections");
+  await expect.poll(() => textsOf(sink.warnings).join()).toContain("too many connections");
   expect(await isServed()).toBe(true);
   for (const socket of sockets) socket.destroy();
   expect(printed).not.toHaveBeenCalled();
@@ -281,8 +282,8 @@ describe("sessions that nobody comes back to", () => {
       await forget(1);
     }
     expect((await kept.answer(kept.send(TYPE.read, readBody(["v-0"])))).result).toBe(0);
-    await expect.poll(() => sink.warnings.join("\n")).toMatch(/\d times a session without a connection ended to make room/);
-    expect(sink.warnings.join("\n")).not.toContain("max_sessions raises");
+    await expect.poll(() => textsOf(sink.warnings).join("\n")).toMatch(/\d times a session without a connection ended to make room/);
+    expect(textsOf(sink.warnings).join("\n")).not.toContain("max_sessions raises");
     expect(rig.logged.some(({ level, message }) => level === "warn" && message.includes("ended to make room"))).toBe(true);
     kept.end();
   });
@@ -304,7 +305,7 @@ describe("sessions that nobody comes back to", () => {
     const client = await rig.clientOf({ ...OPEN });
     await client.connect(sink.url);
     await expect(client.createSession(ANONYMOUS)).rejects.toThrow("BadTooManySessions");
-    expect(sink.warnings.join("\n")).toMatch(/1 times a client found all 4 sessions in use.*max_sessions raises/);
+    expect(textsOf(sink.warnings).join("\n")).toMatch(/1 times a client found all 4 sessions in use.*max_sessions raises/);
     for (const { client: one } of opened) await one.disconnect();
   });
 });

@@ -2,6 +2,7 @@ import { listenProblem } from "../../lib/port-look.ts";
 import type { Context } from "../../model/context.ts";
 import { errorCode, toReasonError } from "../../model/failure.ts";
 import { ReasonError } from "../../model/reason.ts";
+import { type Warning, warning } from "../../model/warning.ts";
 
 const EVERYWHERE = "0.0.0.0";
 const HERE = "127.0.0.1";
@@ -12,7 +13,7 @@ export const listenText = (host: string, port: number): string => `${host.includ
 export interface ListenPlace {
   readonly host: string;
   /** What an operator should know of it. */
-  readonly notes: readonly string[];
+  readonly notes: readonly Warning[];
 }
 
 /**
@@ -32,7 +33,10 @@ export function listenPlace(configured: string | undefined, port: number, { list
   return {
     host: HERE,
     notes: [
-      `only programs on this machine reach the server: it listens on ${HERE}. To let others in, add "${EVERYWHERE}" to listen in policy.yaml`,
+      warning(
+        "listens_here_alone",
+        `only programs on this machine reach the server: it listens on ${HERE}. To let others in, add "${EVERYWHERE}" to listen in policy.yaml`,
+      ),
     ],
   };
 }

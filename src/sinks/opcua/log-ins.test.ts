@@ -1,5 +1,6 @@
 import { expect, test } from "vitest";
 import { silentLog } from "../../model/context.ts";
+import { textsOf } from "../../model/testing/warnings.ts";
 import type { Attempt } from "./lockout.ts";
 import { LogIns } from "./log-ins.ts";
 import type { Users } from "./users.ts";
@@ -37,19 +38,19 @@ const from = (user: string, address = "10.0.0.1"): Attempt => ({ user, address }
 test("who is let in leaves nothing", async () => {
   const { logIns, lines, changes } = start();
   expect(await logIns.check(from("op"), "right")).toBe(true);
-  expect([lines, logIns.notes(), changes()]).toEqual([[], [], 0]);
+  expect([lines, textsOf(logIns.warnings()), changes()]).toEqual([[], [], 0]);
 });
 
 test("each refused log-in leaves a line and a note; a lock-out both with its end, and with it the note is the refusals' again", async () => {
   const { logIns, lines, changes, pass } = start();
   expect(await logIns.check(from("op"), "canary")).toBe(false);
-  expect(logIns.notes()).toEqual([
+  expect(textsOf(logIns.warnings())).toEqual([
     'a log-in as "op" from 10.0.0.1 was refused, the last at 2026-03-01T12:00:00Z: no such user, or a wrong password',
   ]);
   expect(changes()).toBe(1);
   await logIns.check(from("op"), "canary");
   await logIns.check(from("op"), "canary");
-  expect(logIns.notes()).toEqual([
+  expect(textsOf(logIns.warnings())).toEqual([
     'log-ins as "op" from 10.0.0.1 are locked out until 2026-03-01T12:01:00Z: too many wrong passwords within a minute',
   ]);
   expect(lines.map(({ message }) => message)).toEqual([
@@ -61,24 +62,24 @@ test("each refused log-in leaves a line and a note; a lock-out both with its end
   pass(30_000);
   // The right password, too, is not looked at; the end stays, and no further line is written.
   expect(await logIns.check(from("op"), "right")).toBe(false);
-  expect(logIns.notes().join()).toContain("until 2026-03-01T12:01:00Z");
+  expect(textsOf(logIns.warnings()).join()).toContain("until 2026-03-01T12:01:00Z");
   expect(lines).toHaveLength(3);
   pass(31_000);
-  expect(logIns.notes()).toEqual([
+  expect(textsOf(logIns.warnings())).toEqual([
     '4 log-ins as "op" from 10.0.0.1 were refused, the last at 2026-03-01T12:00:30Z: no such user, or a wrong password',
   ]);
   expect(await logIns.check(from("op"), "right")).toBe(true);
-  expect(logIns.notes()).toEqual([]);
+  expect(textsOf(logIns.warnings())).toEqual([]);
   expect(JSON.stringify(lines)).not.toContain("canary");
 });
 
 test("notes are few, short, of the last hour, and of one line whatever the name is", async () => {
   const { logIns, pass } = start();
   await logIns.check(from(`a\nb\u001b[31m${"x".repeat(5000)}`), "wrong");
-  expect(logIns.notes().join()).toMatch(/^a log-in as "a\\nb\\u001b\[31mx{1,100}" from 10\.0\.0\.1 was refused/);
+  expect(textsOf(logIns.warnings()).join()).toMatch(/^a log-in as "a\\nb\\u001b\[31mx{1,100}" from 10\.0\.0\.1 was refused/);
   for (let i = 0; i < 50; i++) await logIns.check(from(`name ${i}`), "wrong");
-  expect(logIns.notes()).toHaveLength(10);
-  expect(logIns.notes().at(-1)).toContain("name 49");
+  expect(textsOf(logIns.warnings())).toHaveLength(10);
+  expect(textsOf(logIns.warnings()).at(-1)).toContain("name 49");
   pass(3_600_000);
-  expect(logIns.notes()).toEqual([]);
+  expect(textsOf(logIns.warnings())).toEqual([]);
 });

@@ -1,5 +1,6 @@
 import { budgetLog } from "../../lib/log-budget.ts";
 import type { Log } from "../../model/context.ts";
+import { type Warning, warning } from "../../model/warning.ts";
 import type { Attempt } from "./lockout.ts";
 import type { Users } from "./users.ts";
 
@@ -53,14 +54,22 @@ export class LogIns {
     return isIn;
   }
 
-  /** Operator notes: who was refused in the last hour, and until when somebody is locked out. */
-  notes(): readonly string[] {
+  /** The users that were refused in the last hour, and until when somebody is locked out. */
+  warnings(): readonly Warning[] {
     const nowMs = this.#nowMs();
     for (const [who, { lastMs }] of this.#refused) if (nowMs - lastMs >= NOTED_MS) this.#refused.delete(who);
     return [...this.#refused].map(([who, { count, lastMs, untilMs }]) =>
       untilMs > nowMs
-        ? `log-ins as ${who} are locked out until ${timeOf(untilMs)}: too many wrong passwords within a minute`
-        : `${count === 1 ? "a log-in" : `${count} log-ins`} as ${who} ${count === 1 ? "was" : "were"} refused, the last at ${timeOf(lastMs)}: no such user, or a wrong password`,
+        ? warning(
+            "log_in_locked",
+            `log-ins as ${who} are locked out until ${timeOf(untilMs)}: too many wrong passwords within a minute`,
+            who,
+          )
+        : warning(
+            "log_in_refused",
+            `${count === 1 ? "a log-in" : `${count} log-ins`} as ${who} ${count === 1 ? "was" : "were"} refused, the last at ${timeOf(lastMs)}: no such user, or a wrong password`,
+            who,
+          ),
     );
   }
 

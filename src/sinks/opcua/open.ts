@@ -5,6 +5,7 @@ import type { OwnCertificate, Pki } from "../../model/pki.ts";
 import { ReasonError } from "../../model/reason.ts";
 import type { SourceReport } from "../../model/report.ts";
 import { type OpcuaSinkDetails, userSecretName } from "../../model/sink-details.ts";
+import { type Warning, warning } from "../../model/warning.ts";
 import type { OpenInput, Sink, SinkBatch, WriteResult } from "../sink.ts";
 import { Connections } from "./connections.ts";
 import { fenceLibrary } from "./library.ts";
@@ -29,7 +30,7 @@ export async function openServer(
   input: OpenInput<OpcuaSinkDetails, OpcuaSinkSettings>,
   ctx: Context,
   host: string,
-  notes: readonly string[],
+  notes: readonly Warning[],
   renewalEveryMs = RENEWAL_MS,
 ): Promise<Sink> {
   const { name, details, settings } = input;
@@ -124,7 +125,7 @@ interface Parts {
   readonly own: OwnCertificate;
   readonly log: Log;
   /** Warnings that last as long as the server. */
-  readonly notes: readonly string[];
+  readonly notes: readonly Warning[];
   readonly renewalEveryMs: number;
   readonly maxSessions: number;
   readonly endpoint: string;
@@ -159,10 +160,10 @@ class HostedServer implements Sink {
     this.#sweeper = setInterval(() => void this.#sweep(), SWEEP_MS);
   }
 
-  get warnings(): readonly string[] {
+  get warnings(): readonly Warning[] {
     const { notes, serving, connections, trust, logIns, server, maxSessions } = this.#parts;
-    const notice = this.#notice === undefined ? [] : [this.#notice];
-    const clients = [...connections.warnings(), ...crowdingWords(server.crowding, maxSessions), ...logIns.notes(), ...trust.refused()];
+    const notice = this.#notice === undefined ? [] : [warning("own_certificate_expires", this.#notice)];
+    const clients = [...connections.warnings(), ...crowdingWords(server.crowding, maxSessions), ...logIns.warnings(), ...trust.refused()];
     return [...notes, ...serving.warnings(), ...notice, ...clients];
   }
 
@@ -172,7 +173,7 @@ class HostedServer implements Sink {
 
   /** On a calm plant nobody else does. */
   lookAtWarnings(): void {
-    const warned = this.warnings.join("\n");
+    const warned = this.warnings.map(({ text }) => text).join("\n");
     if (warned === this.#warned) return;
     this.#warned = warned;
     this.#onWarnings();
@@ -231,12 +232,17 @@ class HostedServer implements Sink {
   }
 }
 
-function crowdingWords({ madeRoom, refused }: Crowding, maxSessions: number): readonly string[] {
+function crowdingWords({ madeRoom, refused }: Crowding, maxSessions: number): readonly Warning[] {
   return [
-    ...(madeRoom > 0 ? [`${madeRoom} times a session without a connection ended to make room for another client`] : []),
+    ...(madeRoom > 0
+      ? [warning("session_ended", `${madeRoom} times a session without a connection ended to make room for another client`)]
+      : []),
     ...(refused > 0
       ? [
-          `${refused} times a client found all ${maxSessions} sessions in use, and was refused unless one had not logged in; max_sessions raises the number`,
+          warning(
+            "sessions_exhausted",
+            `${refused} times a client found all ${maxSessions} sessions in use, and was refused unless one had not logged in; max_sessions raises the number`,
+          ),
         ]
       : []),
   ];

@@ -3,6 +3,7 @@ import { MessageSecurityMode, SecurityPolicy, UserTokenPolicy, UserTokenType } f
 import { type OPCUAServer, type OPCUAServerOptions, RegisterServerMethod } from "node-opcua-server";
 import type { OwnCertificate } from "../../model/pki.ts";
 import type { OpcuaSinkDetails } from "../../model/sink-details.ts";
+import { type Warning, warning } from "../../model/warning.ts";
 import { LIMITS } from "./limits.ts";
 import type { OpcuaSinkSettings } from "./settings.ts";
 import type { ClientTrust } from "./trust.ts";
@@ -107,13 +108,21 @@ const POLICIES = {
 const DEPRECATED = new Set<string>(["Basic128Rsa15", "Basic256"]);
 
 /** What is configured and dangerous, or of no use. */
-export function warningsOf({ security_modes, security_policies, anonymous, users }: OpcuaSinkDetails): string[] {
+export function warningsOf({ security_modes, security_policies, anonymous, users }: OpcuaSinkDetails): Warning[] {
   const old = security_policies.filter((policy) => DEPRECATED.has(policy));
   return [
-    ...(security_modes.includes("None") ? ["security_modes has None: everyone who can reach the server can listen in and pose as it"] : []),
-    ...(anonymous ? ["anonymous is on: everyone who can reach the server can read all values without a user"] : []),
-    ...(old.length > 0 ? [`security_policies has ${old.join(" and ")}: deprecated, and broken in practice`] : []),
-    ...(!anonymous && users.length === 0 ? ["log-in is impossible: there are no users, and anonymous is off"] : []),
+    ...(security_modes.includes("None")
+      ? [warning("no_encryption", "security_modes has None: everyone who can reach the server can listen in and pose as it")]
+      : []),
+    ...(anonymous
+      ? [warning("anonymous_access", "anonymous is on: everyone who can reach the server can read all values without a user")]
+      : []),
+    ...(old.length > 0
+      ? [warning("security_policy_weak", `security_policies has ${old.join(" and ")}: deprecated, and broken in practice`)]
+      : []),
+    ...(!anonymous && users.length === 0
+      ? [warning("log_in_impossible", "log-in is impossible: there are no users, and anonymous is off")]
+      : []),
   ];
 }
 

@@ -1,6 +1,7 @@
 import { randomUUID } from "node:crypto";
 import { AttributeIds, MessageSecurityMode, SecurityPolicy, type UserIdentityInfo, UserTokenType } from "node-opcua-client";
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
+import { textsOf } from "../../model/testing/warnings.ts";
 import type { Sink } from "../sink.ts";
 import kind from "./sink.ts";
 import { ANONYMOUS, batchOf, type ClientOptions, createRig, good, layoutOf, type Rig, reportOf, user, variableOf } from "./testing/rig.ts";
@@ -69,7 +70,7 @@ describe("by default", () => {
 
   test("no endpoint without security, none for anonymous, none with user certificates", async () => {
     const { url, warnings } = await serve();
-    expect(warnings).toEqual([]);
+    expect(textsOf(warnings)).toEqual([]);
     const client = await rig.clientOf({ securityMode: MessageSecurityMode.None, securityPolicy: SecurityPolicy.None });
     await client.connect(url);
     const endpoints = await client.getEndpoints();
@@ -94,7 +95,7 @@ describe("by default", () => {
 
   test("a server that nobody can log in to says so", async () => {
     const { warnings } = await serve({}, {});
-    expect(warnings.join()).toContain("log-in is impossible");
+    expect(textsOf(warnings).join()).toContain("log-in is impossible");
   });
 
   test("a user without a password here does not open", async () => {
@@ -114,8 +115,8 @@ describe("only where it is configured", () => {
     const securityPolicy = mode === "None" ? SecurityPolicy.None : SecurityPolicy.Aes256_Sha256_RsaPss;
     expect(await attempt(url, ANONYMOUS, { securityMode: MessageSecurityMode[mode], securityPolicy })).toBe(21.5);
     expect(await attempt(url, user("op", PASSWORD), { securityMode: MessageSecurityMode[mode], securityPolicy })).toBe(21.5);
-    expect(warnings.some((warning) => warning.startsWith("anonymous is on"))).toBe(true);
-    expect(warnings.some((warning) => warning.startsWith("security_modes has None"))).toBe(mode === "None");
+    expect(textsOf(warnings).some((words) => words.startsWith("anonymous is on"))).toBe(true);
+    expect(textsOf(warnings).some((words) => words.startsWith("security_modes has None"))).toBe(mode === "None");
   });
 
   test("without message security passwords are encrypted all the same", async () => {
@@ -162,7 +163,7 @@ describe("policies that are withdrawn", () => {
       const options = { securityMode: MessageSecurityMode[mode], securityPolicy };
       expect(await attempt(url, user("op", PASSWORD), options)).toBe(21.5);
       expect(await attempt(url, user("op", "wrong"), options)).toContain("BadUserAccessDenied");
-      expect(warnings).toEqual([expect.stringContaining(name)]);
+      expect(textsOf(warnings)).toEqual([expect.stringContaining(name)]);
     },
   );
 });
@@ -172,20 +173,20 @@ describe("certificates of clients", () => {
     const stranger = await rig.machine("stranger");
     const served = await serve();
     expect(await attempt(served.url, user("op", PASSWORD), { machine: stranger })).not.toBe(21.5);
-    const said = served.warnings.filter((warning) => warning.includes(stranger.own.thumbprint));
+    const said = textsOf(served.warnings).filter((warning) => warning.includes(stranger.own.thumbprint));
     expect(said).toHaveLength(1);
     expect(said[0]).toContain(`sudo collector pki trust ${stranger.own.thumbprint}`);
     expect(rig.logged.some(({ level, message }) => level === "warn" && message.includes(stranger.own.thumbprint))).toBe(true);
     rig.server.trust(stranger.own);
     expect(await attempt(served.url, user("op", PASSWORD), { machine: stranger })).toBe(21.5);
-    expect(served.warnings.filter((warning) => warning.includes(stranger.own.thumbprint))).toEqual([]);
+    expect(textsOf(served.warnings).filter((warning) => warning.includes(stranger.own.thumbprint))).toEqual([]);
   });
 
   test("so many strangers are listed, and no more", async () => {
     const served = await serve();
     const strangers = await Promise.all(Array.from({ length: 12 }, (_, i) => rig.machine(`crowd-${i}`)));
     for (const machine of strangers) expect(await attempt(served.url, user("op", PASSWORD), { machine })).not.toBe(21.5);
-    expect(served.warnings).toHaveLength(10);
+    expect(textsOf(served.warnings)).toHaveLength(10);
   }, 60_000);
 });
 
@@ -226,7 +227,7 @@ describe("on a plant where nothing else changes", () => {
     const { url } = await serve();
     const seen: string[] = [];
     const loggedBefore = rig.logged.length;
-    sink?.watchWarnings?.(() => void seen.push(sink?.warnings.join("\n") ?? ""));
+    sink?.watchWarnings?.(() => void seen.push(textsOf(sink?.warnings).join("\n") ?? ""));
     const stranger = await rig.machine(`stranger-${randomUUID()}`);
     await attempt(url, user("op", PASSWORD), { machine: stranger });
     expect(seen.at(-1)).toContain(stranger.own.thumbprint);

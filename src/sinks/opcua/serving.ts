@@ -5,6 +5,7 @@ import type { Layout, LayoutVariable } from "../../model/layout.ts";
 import { countOf } from "../../model/number.ts";
 import type { SourceReport } from "../../model/report.ts";
 import type { Readout } from "../../model/value.ts";
+import { type Warning, warning } from "../../model/warning.ts";
 import { copyReadout, type SinkBatch } from "../sink.ts";
 import type { Nodes, UaObject, VariableNode } from "./nodes.ts";
 import { degrade, type Point, putReading } from "./points.ts";
@@ -107,9 +108,9 @@ export class Serving {
     }
   }
 
-  /** Operator warnings. */
-  warnings(): readonly string[] {
-    return [...this.#unserved.values(), ...this.#tooLarge.warnings()].slice(0, MAX_WARNINGS);
+  warnings(): readonly Warning[] {
+    const unserved = [...this.#unserved].map(([uuid, text]) => warning("values_not_shown", text, uuid));
+    return [...unserved, ...this.#tooLarge.warnings()].slice(0, MAX_WARNINGS);
   }
 
   /** Nothing more is done; what is under way stops at its next slice. */

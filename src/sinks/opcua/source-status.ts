@@ -44,16 +44,18 @@ export function createSourceStatus(maker: Nodes, folder: UaObject, uuid: string,
   const state = make("State", "String", "OK, ERROR, or UNKNOWN before the first readout");
   const reason = make("Reason", "String", "Why it fails, in the words of the configuration API; empty while it does not");
   const detail = make("Detail", "String", "Why it fails, for people");
+  const warnings = make("Warnings", "String", "Codes of what a person should know of it while it is read; empty: nothing");
   const lastReadout = latestOf(make("LastReadout", "DateTime", "Time of the last readout with a good value"));
   const nextRetry = make("NextRetry", "DateTime", "When it is tried again; null while it does not fail");
   const clock = make("Clock", "String", CLOCK);
   return {
     putClock: clock,
     putReadout: lastReadout,
-    put({ status: { state: now, last_readout_at }, error, next_retry_at }) {
+    put({ status: { state: now, last_readout_at }, error, warnings: told, next_retry_at }) {
       state(now.type);
       reason(now.type === "ERROR" ? now.reason.type : "");
       detail(now.type === "ERROR" ? (error?.detail ?? "").slice(0, MAX_DETAIL) : "");
+      warnings([...new Set(told.map(({ code }) => code))].join(", "));
       lastReadout(epochOf(last_readout_at));
       nextRetry(now.type === "ERROR" ? next_retry_at : null);
     },

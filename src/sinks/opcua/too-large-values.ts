@@ -3,6 +3,7 @@ import type { Log } from "../../model/context.ts";
 import type { Layout, LayoutVariable } from "../../model/layout.ts";
 import { countOf } from "../../model/number.ts";
 import type { Reading, Value } from "../../model/value.ts";
+import { type Warning, warning } from "../../model/warning.ts";
 import { LIMITS } from "./limits.ts";
 
 /** Of an element that is no text: bytes at most (OPC 10000-6, 5.2.2). */
@@ -43,12 +44,15 @@ export class TooLargeValues {
     this.#known.delete(uuid);
   }
 
-  warnings(): readonly string[] {
+  warnings(): readonly Warning[] {
     const [largest] = [...this.#known.values()].sort((one, other) => other.bytes - one.bytes);
     if (!largest) return [];
     const more = this.#known.size === 1 ? "" : ` (and ${countOf(this.#known.size - 1, "more variable")})`;
     return [
-      `${largest.name}${more} is ${formatBytes(largest.bytes)}, and an answer to a client at most ${formatBytes(this.#maxAnswerBytes)}: it is shown as BadEncodingLimitsExceeded; max_answer of the sink raises it`,
+      warning(
+        "value_too_large",
+        `${largest.name}${more} is ${formatBytes(largest.bytes)}, and an answer to a client at most ${formatBytes(this.#maxAnswerBytes)}: it is shown as BadEncodingLimitsExceeded; max_answer of the sink raises it`,
+      ),
     ];
   }
 }

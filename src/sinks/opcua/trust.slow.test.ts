@@ -1,6 +1,7 @@
 import { StatusCodes } from "node-opcua-client";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { Pki, Verdict } from "../../model/pki.ts";
+import { textsOf } from "../../model/testing/warnings.ts";
 import { createRig, type Rig } from "./testing/rig.ts";
 import { createClientTrust } from "./trust.ts";
 
@@ -42,12 +43,12 @@ describe("createClientTrust", () => {
     const [client, above] = [Buffer.from(rig.client.own.certificate), Buffer.from(own.certificate)];
     const nameOf = async (given: Buffer | Buffer[]) => (await trust.checkCertificate(given)).name;
     expect(await nameOf(client)).toBe("BadCertificateUntrusted");
-    expect(trust.refused()).toEqual([expect.stringContaining(`client ${rig.client.own.applicationUri} `)]);
+    expect(textsOf(trust.refused())).toEqual([expect.stringContaining(`client ${rig.client.own.applicationUri} `)]);
     rig.server.trust(rig.client.own);
     expect(await nameOf(client)).toBe("Good");
     expect(await nameOf(Buffer.concat([client, above]))).toBe("Good");
     expect(await nameOf([client, above])).toBe("Good");
-    expect(trust.refused()).toEqual([]);
+    expect(textsOf(trust.refused())).toEqual([]);
     expect(trusted).toEqual([rig.client.own.thumbprint]);
     for (const bytes of [Buffer.from("3003020101", "hex"), Buffer.alloc(0), client.subarray(0, 100), Buffer.from("none")])
       expect(await nameOf(bytes)).toBe("BadCertificateInvalid");
@@ -67,7 +68,7 @@ describe("createClientTrust", () => {
     expect((await trust.checkCertificate(own)).name).toBe(name);
     await trust.checkCertificate(own);
     expect(told).toEqual([`it is ${problem}`]);
-    expect(trust.refused()).toEqual([`it is ${problem}`]);
+    expect(textsOf(trust.refused())).toEqual([`it is ${problem}`]);
   });
 
   test("a PKI that fails lets nobody in", async () => {

@@ -1,6 +1,7 @@
 import { StatusCodes } from "node-opcua-client";
 import { messageOf } from "../../model/failure.ts";
 import type { Pki, TrustProblem } from "../../model/pki.ts";
+import { type Warning, warning } from "../../model/warning.ts";
 
 /** Refused client certificates that are remembered for the sink's warnings. */
 const MAX_REFUSED = 10;
@@ -29,7 +30,7 @@ export interface TrustOptions {
 /** What node-opcua asks of a certificate manager (its ICertificateStore), and what the sink asks. */
 export interface ClientTrust {
   /** Words on the certificates that were refused and are not trusted since; newest last. */
-  refused(): readonly string[];
+  refused(): readonly Warning[];
   referenceCounter: number;
   initialize(): Promise<void>;
   dispose(): Promise<void>;
@@ -81,7 +82,7 @@ export function createClientTrust({ pki, onRefused, onTrusted }: TrustOptions): 
 
   const nothing = async (): Promise<void> => {};
   return {
-    refused: () => [...refused.values()],
+    refused: () => [...refused].map(([thumbprint, words]) => warning("client_untrusted", words, thumbprint)),
     referenceCounter: 0,
     initialize: nothing,
     dispose: nothing,

@@ -8,6 +8,7 @@ import { isLossReason } from "../../model/loss.ts";
 import { ReasonError } from "../../model/reason.ts";
 import { SINK_DETAILS } from "../../model/sink-details.ts";
 import { sleep } from "../../model/timer.ts";
+import type { Warning } from "../../model/warning.ts";
 import { InFlightWindow } from "../lib/in-flight-window.ts";
 import { publishIntervalMs } from "../lib/publish-interval.ts";
 import { defineSink, type PublishedLoss, type Sink, type SinkBatch, type WriteResult } from "../sink.ts";
@@ -105,7 +106,7 @@ interface Tally {
 /** One opening of a sink to the platform. */
 class PlatformSink implements Sink {
   readonly inFlight: number;
-  readonly warnings: readonly string[] = [];
+  readonly warnings: readonly Warning[] = [];
   readonly lost: Promise<Error>;
   readonly #requester: Requester;
   readonly #fields: ReadonlySet<string>;

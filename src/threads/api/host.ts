@@ -3,6 +3,7 @@ import { API_HEAP, type ApiWorkerData, type FromApi } from "../../api/embedded.t
 import { SupervisedWorker } from "../../lib/thread/host.ts";
 import type { Log } from "../../model/context.ts";
 import type { ConfigChange } from "../../model/service-status.ts";
+import { type Warning, warning } from "../../model/warning.ts";
 import { ApiDeaths } from "./deaths.ts";
 
 export interface EmbeddedApiOptions {
@@ -60,9 +61,12 @@ export class EmbeddedApi {
   }
 
   /** Notes for people, shown in status. */
-  notes(): readonly string[] {
-    if (this.#problem !== undefined) return [this.#problem];
-    return [...(this.#portTrouble === undefined ? [] : [this.#portTrouble]), ...this.#deaths.notes(Date.now())];
+  notes(): readonly Warning[] {
+    if (this.#problem !== undefined) return [warning("api_not_used", this.#problem, "embedded_api")];
+    return [
+      ...(this.#portTrouble === undefined ? [] : [warning("port_in_use", this.#portTrouble, "embedded_api")]),
+      ...this.#deaths.notes(Date.now()).map((text) => warning("api_ended", text)),
+    ];
   }
 
   stop(): Promise<void> {

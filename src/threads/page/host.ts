@@ -1,6 +1,7 @@
 import type { Sample } from "../../agent/live-values.ts";
 import { SupervisedWorker } from "../../lib/thread/host.ts";
 import { sleep } from "../../model/timer.ts";
+import { type Warning, warning } from "../../model/warning.ts";
 import { SourceFeed } from "../../service/page/feed.ts";
 import { type FromPage, PAGE_HEAP, type SourceView, type ToPage } from "../../service/page/messages.ts";
 import type { PageHostOptions, ServedPage } from "../../service/page/served.ts";
@@ -36,8 +37,8 @@ export class PageHost implements ServedPage {
   }
 
   /** Notes for people, shown in status. */
-  notes(): readonly string[] {
-    return this.#trouble === undefined ? [] : [this.#trouble];
+  notes(): readonly Warning[] {
+    return this.#trouble === undefined ? [] : [warning("page_ended", this.#trouble)];
   }
 
   /** A source has changed: the page keeps the changes of state also while nobody looks. */

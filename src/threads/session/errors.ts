@@ -12,6 +12,7 @@ export type PackedError = { readonly message: string; readonly causes: readonly 
       readonly reason: Reason;
       readonly condition?: Condition;
       readonly retryAfterMs?: number;
+      readonly nextStep?: string;
       readonly sessionLost: boolean;
     }
   | { readonly kind: "fault"; readonly fault: Fault; readonly scope: RefusalScope }
@@ -33,7 +34,7 @@ export function packError(error: unknown): PackedError {
   const message = messageOf(error).slice(0, MAX_WORDS);
   const causes = causesOf(error);
   if (error instanceof ReasonError) {
-    const { reason, condition, retryAfterMs, sessionLost } = error;
+    const { reason, condition, retryAfterMs, sessionLost, nextStep } = error;
     return {
       kind: "reason",
       message,
@@ -42,6 +43,7 @@ export function packError(error: unknown): PackedError {
       sessionLost,
       ...(condition && { condition }),
       ...(retryAfterMs !== undefined && { retryAfterMs }),
+      ...(nextStep !== undefined && { nextStep: nextStep.slice(0, MAX_WORDS) }),
     };
   }
   if (error instanceof PartialRefusal) return { message, causes, ...packPartial(error) };
@@ -105,8 +107,8 @@ export function unpackError(packed: PackedError): Error {
   const options = causeOf(packed);
   switch (packed.kind) {
     case "reason": {
-      const { reason, condition, retryAfterMs, sessionLost } = packed;
-      return new ReasonError(reason, message, { ...options, ...(condition && { condition }), retryAfterMs, sessionLost });
+      const { reason, condition, retryAfterMs, sessionLost, nextStep } = packed;
+      return new ReasonError(reason, message, { ...options, ...(condition && { condition }), retryAfterMs, sessionLost, nextStep });
     }
     case "fault":
       return unpackFault(packed);

@@ -4,6 +4,7 @@ import type { DriverContext, Point, Request } from "../../../drivers/driver.ts";
 import { SEEN } from "../../../test/support/session/driver.ts";
 import type { Log } from "../../model/context.ts";
 import { ReasonError } from "../../model/reason.ts";
+import { textsOf } from "../../model/testing/warnings.ts";
 import { SessionHost, type SessionHostOptions } from "./host.ts";
 import { remoteDrivers } from "./remote-drivers.ts";
 
@@ -191,8 +192,8 @@ describe("the session worker", () => {
   it("brings the warnings of a session, also later ones", async () => {
     const { open } = start();
     const session = await open("warns");
-    expect(session.warnings?.()).toEqual(["as it is"]);
-    await expect.poll(() => session.warnings?.(), MARGIN).toEqual(["as it is", "and more"]);
+    expect(textsOf(session.warnings?.())).toEqual(["as it is"]);
+    await expect.poll(() => textsOf(session.warnings?.()), MARGIN).toEqual(["as it is", "and more"]);
   });
 
   it("fails everything when the thread dies, and is there again for the next connect", async () => {

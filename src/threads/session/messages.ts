@@ -2,6 +2,7 @@ import type { ConnectInput, Discovered, Limits, Point, Request, Timeouts } from 
 import type { LogMessage } from "../../lib/thread/log.ts";
 import type { Address } from "../../model/address.ts";
 import type { PkiPlace } from "../../model/pki.ts";
+import type { Warning } from "../../model/warning.ts";
 import type { PackedError } from "./errors.ts";
 import type { PackedPrepared } from "./prepared.ts";
 import type { PackedReadings } from "./readings.ts";
@@ -70,7 +71,7 @@ export type FromSessionWorker =
       readonly type: "connected";
       readonly call: number;
       readonly limits: Limits;
-      readonly warnings: readonly string[];
+      readonly warnings: readonly Warning[];
       readonly prepares: boolean;
       readonly discovers: boolean;
       readonly epoch: string | undefined;
@@ -81,7 +82,7 @@ export type FromSessionWorker =
   | { readonly type: "readings"; readonly call: number; readonly readings: PackedReadings; readonly alive: boolean }
   | { readonly type: "failed"; readonly call: number; readonly error: PackedError }
   /** A session's notes for the operator have changed. */
-  | { readonly type: "warnings"; readonly session: number; readonly warnings: readonly string[] }
+  | { readonly type: "warnings"; readonly session: number; readonly warnings: readonly Warning[] }
   /** The points prepared in a session are no longer valid. */
   | { readonly type: "epoch"; readonly session: number; readonly epoch: string | undefined }
   /** The limits of a session's requests have changed. */

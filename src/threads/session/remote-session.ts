@@ -4,6 +4,7 @@ import { ownFault } from "../../model/failure.ts";
 import { FaultError } from "../../model/fault.ts";
 import { ReasonError } from "../../model/reason.ts";
 import type { Reading } from "../../model/value.ts";
+import type { Warning } from "../../model/warning.ts";
 import { contextOf } from "./context.ts";
 import type { Answer, Ask, ToSessionWorker } from "./messages.ts";
 import { unpackPrepared } from "./prepared.ts";
@@ -13,7 +14,7 @@ import { unpackReadings } from "./readings.ts";
 export interface Held {
   /** For lines that come outside of a call. */
   readonly log: Log;
-  warn(warnings: readonly string[]): void;
+  warn(warnings: readonly Warning[]): void;
   /** Prepared points are no longer valid. */
   renew(epoch: string | undefined): void;
   /** The limits of a request have changed. */
@@ -54,7 +55,7 @@ export class RemoteSession implements AnySession {
   readonly #id: number;
   readonly #link: RemoteLink;
   #alive = true;
-  #warnings: readonly string[];
+  #warnings: readonly Warning[];
   #epoch: string | undefined;
   #limits: Limits;
   #isEnded = false;
@@ -116,7 +117,7 @@ export class RemoteSession implements AnySession {
     return unpackReadings(answer.readings);
   }
 
-  warnings(): readonly string[] {
+  warnings(): readonly Warning[] {
     return this.#warnings;
   }
 

@@ -7,6 +7,7 @@ import { toFailure, toReadFailure, toReasonError } from "../../model/failure.ts"
 import type { Kept } from "../../model/kept.ts";
 import type { Pki } from "../../model/pki.ts";
 import { ReasonError } from "../../model/reason.ts";
+import type { Warning } from "../../model/warning.ts";
 import { packError, unpackError } from "./errors.ts";
 import { LookUps } from "./look-ups.ts";
 import type { CallContext, FromSessionWorker, ToSessionWorker } from "./messages.ts";
@@ -34,7 +35,7 @@ interface OpenSession {
   readonly requests: Map<number, Request>;
   /** As the host knows it. */
   alive: boolean;
-  warnings: readonly string[];
+  warnings: readonly Warning[];
   epoch: string | undefined;
   limits: Limits;
 }
@@ -331,7 +332,10 @@ class SessionServer {
     for (const [id, open] of this.#sessions) {
       this.#lookAt(id);
       const warnings = open.session.warnings?.() ?? [];
-      if (warnings.length !== open.warnings.length || warnings.some((words, i) => words !== open.warnings[i])) {
+      if (
+        warnings.length !== open.warnings.length ||
+        warnings.some(({ code, text }, i) => text !== open.warnings[i]?.text || code !== open.warnings[i]?.code)
+      ) {
         open.warnings = warnings;
         this.#post({ type: "warnings", session: id, warnings });
       }

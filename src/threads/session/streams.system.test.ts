@@ -240,7 +240,7 @@ describe("reading in the session worker", () => {
     const { open } = start();
     const memories = new DeviceMemories();
     const warningsOf = async (device: string | undefined) =>
-      (await open("remembers", device === undefined ? {} : { device: memories.of(device) })).warnings?.()[1];
+      (await open("remembers", device === undefined ? {} : { device: memories.of(device) })).warnings?.()[1]?.text;
     expect(await warningsOf("press")).toBe("opened 0 times before");
     expect(await warningsOf("press")).toBe("opened 1 times before");
     expect(await warningsOf("mill")).toBe("opened 0 times before");

@@ -4,6 +4,7 @@ import { decodeReadout } from "../../buffer/codec.ts";
 import type { ToStore } from "../../buffer/messages.ts";
 import { plainLayout, plainReadout } from "../../buffer/testing/readouts.ts";
 import type { Layout } from "../../model/layout.ts";
+import { warning } from "../../model/warning.ts";
 import { StoreClient } from "./host.ts";
 
 /** A margin for machines under load; nothing here takes a second. */
@@ -18,7 +19,7 @@ function setUp(maxUnansweredBytes?: number) {
     run: "r1",
     ...(maxUnansweredBytes !== undefined && { maxUnansweredBytes }),
     onLedger: () => {},
-    onAlarm: (message) => alarms.push(message),
+    onAlarm: ({ text }) => alarms.push(text),
   });
   const seqs = (): number[] => posted.flatMap((message) => (message.type === "append" ? message.batches.map(({ seq }) => seq) : []));
   const kinds = (): string[] => posted.map(({ type }) => type);
@@ -226,7 +227,8 @@ describe("store client", () => {
 
   it("reports an alarm that comes again and again once", () => {
     const { client, alarms } = setUp();
-    for (const message of ["disk full", "disk full", "disk well", "disk full"]) client.onMessage({ type: "alarm", message });
+    for (const text of ["disk full", "disk full", "disk well", "disk full"])
+      client.onMessage({ type: "alarm", alarm: warning("buffer_refuses", text), isOver: false });
     expect(alarms).toEqual(["disk full", "disk well", "disk full"]);
   });
 });

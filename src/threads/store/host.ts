@@ -7,6 +7,7 @@ import { createRecentLayouts } from "../../buffer/recent-layouts.ts";
 import type { Layout } from "../../model/layout.ts";
 import { createYielder, inSlices } from "../../model/timer.ts";
 import type { Readout } from "../../model/value.ts";
+import { type RaiseAlarm, warning } from "../../model/warning.ts";
 
 export interface StoreClientOptions {
   /** One life of the process; the same as the store's. */
@@ -21,8 +22,7 @@ export interface StoreClientOptions {
   readonly onRejected?: (upTo: number) => void;
   readonly onLedger: (ledger: Ledger, bytes: number, fill?: BufferFill) => void;
   /** Sentences for the operator; the same one does not come twice in a row. */
-  /** `over`: the alarm whose trouble this says the end of. */
-  readonly onAlarm: (message: string, over?: string) => void;
+  readonly onAlarm: RaiseAlarm;
   /** Sentences for the log alone. */
   readonly onNote?: (message: string) => void;
 }
@@ -123,8 +123,8 @@ export class StoreClient {
         this.#options.onLedger(message.ledger, message.bytes, message.fill);
         return;
       case "alarm":
-        if (message.message !== this.#lastAlarm) this.#options.onAlarm(message.message, message.over);
-        this.#lastAlarm = message.message;
+        if (message.alarm.text !== this.#lastAlarm) this.#options.onAlarm(message.alarm, message.isOver);
+        this.#lastAlarm = message.alarm.text;
         return;
       case "note":
         this.#options.onNote?.(message.message);
@@ -335,7 +335,10 @@ export class StoreClient {
     if (this.#isFull || this.#isClosed) return;
     this.#isFull = true;
     this.#options.onAlarm(
-      `the memory for values that wait for the buffer is full (${Math.round(this.#unansweredBytes / 2 ** 20)} MiB): what is read now is rejected, and counted as overflow`,
+      warning(
+        "buffer_full_of_waiting",
+        `the memory for values that wait for the buffer is full (${Math.round(this.#unansweredBytes / 2 ** 20)} MiB): what is read now is rejected, and counted as overflow`,
+      ),
     );
   }
 

@@ -61,7 +61,7 @@ function startStore(options: StoreWorkerData, client?: StoreClient) {
   client?.attach(post);
   serveStore(port2, options);
   const ledger = (): Ledger | undefined => said.findLast((message) => message.type === "ledger")?.ledger;
-  const alarms = (): string[] => said.flatMap((message) => (message.type === "alarm" ? [message.message] : []));
+  const alarms = (): string[] => said.flatMap((message) => (message.type === "alarm" ? [message.alarm.text] : []));
   return { said, post, alarms, ledger, isClosed: () => closed };
 }
 

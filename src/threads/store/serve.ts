@@ -3,6 +3,7 @@ import type { BufferFill, BufferSink, Ledger, StoredBatch } from "../../buffer/b
 import type { DeliveryOf, DeliveryToStore, FromStore, StoreWorkerData, ToStore } from "../../buffer/messages.ts";
 import { Store, type StoreListener } from "../../buffer/store.ts";
 import type { Layout, LayoutVariable } from "../../model/layout.ts";
+import type { Warning } from "../../model/warning.ts";
 import { Outbox } from "./outbox.ts";
 
 /** Runs a store that the host and the delivery workers reach over ports. Ends on `stop`; `port` is closed then. Never throws. */
@@ -146,8 +147,8 @@ class StoreServer implements StoreListener {
     this.#post({ type: "ledger", ledger, bytes, ...(fill && { fill }) });
   }
 
-  alarm(message: string, over?: string): void {
-    this.#post({ type: "alarm", message, ...(over !== undefined && { over }) });
+  alarm(alarm: Warning, isOver = false): void {
+    this.#post({ type: "alarm", alarm, isOver });
   }
 
   note(message: string): void {

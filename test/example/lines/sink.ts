@@ -3,6 +3,7 @@ import { z } from "zod";
 import type { Context } from "../../../src/model/context.ts";
 import { toReasonError } from "../../../src/model/failure.ts";
 import { ReasonError } from "../../../src/model/reason.ts";
+import type { Warning } from "../../../src/model/warning.ts";
 import { dial, withDeadline } from "../../../src/sinks/lib/dial.ts";
 import { InFlightWindow } from "../../../src/sinks/lib/in-flight-window.ts";
 import { publishIntervalMs } from "../../../src/sinks/lib/publish-interval.ts";
@@ -53,7 +54,7 @@ export default defineSink<LinesDetails, LinesSettings>({
 /** One opening. The receiver answers each line with `ok ID` or `no ID WORDS`. */
 class LinesSink implements Sink {
   readonly inFlight: number;
-  readonly warnings: readonly string[] = [];
+  readonly warnings: readonly Warning[] = [];
   readonly lost: Promise<Error>;
   readonly #socket: Socket;
   readonly #answerMs: number;

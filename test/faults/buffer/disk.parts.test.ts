@@ -12,6 +12,7 @@ import { A, append, batch, taken } from "../../../src/buffer/testing/file.ts";
 import { temporaryFolder } from "../../../src/buffer/testing/folder.ts";
 import { plainLayout, plainReadout } from "../../../src/buffer/testing/readouts.ts";
 import { errorCode } from "../../../src/model/failure.ts";
+import type { Warning } from "../../../src/model/warning.ts";
 import { StoreClient } from "../../../src/threads/store/host.ts";
 
 const undo: (() => unknown)[] = [];
@@ -57,7 +58,7 @@ function start(file: string) {
     onLedger: (told) => {
       ledger = told;
     },
-    onAlarm: (message) => alarms.push(message),
+    onAlarm: ({ text }) => alarms.push(text),
   });
   worker.on("message", (message: FromStore) => {
     client.onMessage(message);
@@ -154,7 +155,7 @@ describe.skipIf(!canMount())("a start on a full disk", () => {
         rejected: nothing,
         ledger: nothing,
         note: () => {},
-        alarm: (message) => alarms.push(message),
+        alarm: ({ text }) => alarms.push(text),
         sinks: nothing,
         stored: nothing,
         unstored: nothing,
@@ -177,7 +178,7 @@ describe.skipIf(!canMount())("a start on a full disk", () => {
   it("delivers what waits in the file, counts it, and takes new values where that made room", () => {
     const disk = mountSmall(1_600_000);
     const file = join(disk, "state", "buffer.db");
-    const limits = { maxBytes: 2 ** 30, maxAgeMs: 1e12, onAlarm: (message: string) => expect.fail(message) };
+    const limits = { maxBytes: 2 ** 30, maxAgeMs: 1e12, onAlarm: ({ text }: Warning) => expect.fail(text) };
     const first = openBuffer(file, limits);
     first.setSinks([A]);
     append(first, ...Array.from({ length: 1000 }, (_, i) => batch(i + 1)));

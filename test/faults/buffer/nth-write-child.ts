@@ -57,7 +57,7 @@ for (let n = 1; n <= Number(highest); n++) {
   mkdirSync(state);
   const file = join(state, "buffer.db");
   const open = (): BufferFile =>
-    openBuffer(file, { maxBytes: 200_000, maxAgeMs: 1e15, onAlarm: (message) => failed.alarms.push(`n = ${n}: ${message}`) });
+    openBuffer(file, { maxBytes: 200_000, maxAgeMs: 1e15, onAlarm: ({ text }) => failed.alarms.push(`n = ${n}: ${text}`) });
   arm(n);
   try {
     let buffer = insist(open);

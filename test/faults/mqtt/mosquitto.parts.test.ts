@@ -7,6 +7,7 @@ import path from "node:path";
 import { connect } from "mqtt";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { mqttSpec, type Rig, startRig } from "../../../src/delivery/testing/rig.ts";
+import { textsOf } from "../../../src/model/testing/warnings.ts";
 import { freePort } from "../../support/free-port.ts";
 import { startGate } from "../../support/gate.ts";
 import { connack4 } from "../../support/raw-broker.ts";
@@ -153,7 +154,7 @@ describe.skipIf(!hasMosquitto && process.env["COLLECTOR_REQUIRE_PARTS"] !== "1")
     rig.append(20);
     await expectDelivered(rig, 20);
     await expect.poll(() => new Set(arrived.map(({ number }) => number)).size).toBe(20);
-    expect(rig.report()).toMatchObject({ state: "OK", warnings: [expect.stringMatching(/keeps no retained messages/)] });
+    expect(rig.report()).toMatchObject({ state: "OK", warnings: [{ text: expect.stringMatching(/keeps no retained messages/) }] });
   }, 30_000);
 
   describe("that denies the topic", () => {
@@ -193,7 +194,7 @@ describe.skipIf(!hasMosquitto && process.env["COLLECTOR_REQUIRE_PARTS"] !== "1")
       await expect.poll(() => rig.report()?.state, { timeout: 10_000 }).toBe("OK");
       rig.append(20);
       await expect.poll(() => rig.report()?.error?.detail, { timeout: 10_000 }).toMatch(REFUSED);
-      expect(rig.report()?.warnings).toEqual([expect.stringMatching(/plant\/values\/status: Not authorized/)]);
+      expect(textsOf(rig.report()?.warnings)).toEqual([expect.stringMatching(/plant\/values\/status: Not authorized/)]);
       await writeFile(acl, "topic readwrite #\n", { mode: 0o600 });
       broker.kill("SIGHUP");
       await expectDelivered(rig, 20);
@@ -243,7 +244,7 @@ describe.skipIf(!hasMosquitto && process.env["COLLECTOR_REQUIRE_PARTS"] !== "1")
         await expect.poll(() => new Set(arrived.map(({ number }) => number)).size).toBe(50);
         expect(rig.report()).toMatchObject({
           state: "OK",
-          warnings: [expect.stringMatching(/plant\/values\/status: Not authorized \(code 135\)/)],
+          warnings: [{ text: expect.stringMatching(/plant\/values\/status: Not authorized \(code 135\)/) }],
         });
       },
       30_000,
@@ -260,7 +261,7 @@ describe.skipIf(!hasMosquitto && process.env["COLLECTOR_REQUIRE_PARTS"] !== "1")
       expect(rig.report()).toMatchObject({
         state: "OK",
         error: null,
-        warnings: [expect.stringMatching(/3\.1\.1: it does not say when it drops a publish for missing rights/)],
+        warnings: [{ text: expect.stringMatching(/3\.1\.1: it does not say when it drops a publish for missing rights/) }],
       });
     }, 30_000);
   });

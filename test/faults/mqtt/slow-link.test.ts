@@ -1,6 +1,7 @@
 import { expect, test, vi } from "vitest";
 import { plainLayout } from "../../../src/buffer/testing/readouts.ts";
 import { mqttSpec, RIG_START_MS, startRig } from "../../../src/delivery/testing/rig.ts";
+import { textsOf } from "../../../src/model/testing/warnings.ts";
 import { freePort } from "../../support/free-port.ts";
 import { startRefusingBroker } from "../../support/refusing-broker.ts";
 import { startSlowLink } from "../../support/slow-link.ts";
@@ -114,7 +115,7 @@ test.concurrent("metadata that would hold values up wait, with a warning, until 
   const describing = setInterval(() => rig.ask({ type: "sources", sources: [described] }), 500);
   undo(() => clearInterval(describing));
   await vi.waitFor(
-    () => expect(rig.report()?.warnings).toEqual([expect.stringMatching(/about \d+ bytes\/s: sink-1\/meta\/large is not/)]),
+    () => expect(textsOf(rig.report()?.warnings)).toEqual([expect.stringMatching(/about \d+ bytes\/s: sink-1\/meta\/large is not/)]),
     {
       timeout: 30_000,
     },
@@ -123,7 +124,7 @@ test.concurrent("metadata that would hold values up wait, with a warning, until 
   expect(topics()).not.toContain("sink-1/meta/large");
   link.bytesPerS = 2_000_000;
   await vi.waitFor(() => expect(topics()).toContain("sink-1/meta/large"), { timeout: 30_000 });
-  await vi.waitFor(() => expect(rig.report()?.warnings).toEqual([]), { timeout: 5000 });
+  await vi.waitFor(() => expect(textsOf(rig.report()?.warnings)).toEqual([]), { timeout: 5000 });
   live.stop();
   await vi.waitFor(() => expect(measure(arrived, live.times).lateMs).toBeLessThan(PUBLISH_INTERVAL_MS + LATE_MS), { timeout: 10_000 });
 });

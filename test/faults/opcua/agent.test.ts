@@ -1,5 +1,6 @@
 import { afterEach, expect, it } from "vitest";
 import { type OpcuaSimulator, type OpcuaSimulatorOptions, PLANT_NAMESPACE, startOpcuaSimulator } from "../../../drivers/opcua/simulator.ts";
+import { textsOf } from "../../../src/model/testing/warnings.ts";
 import { freePort } from "../../support/free-port.ts";
 import { connect, context, detailsOf } from "../../support/opcua.ts";
 import { watchSource } from "./watched-source.ts";
@@ -50,7 +51,7 @@ it("reopens within the readout a session that the server has ended: nobody sees 
   expect(report()?.faults).toEqual([
     { variable: "Missing", fault: "not_found", detail: expect.stringContaining("BadNodeIdUnknown (0x80340000)") },
   ]);
-  expect(report()?.warnings).toEqual([expect.stringContaining('security_mode is "None"')]);
+  expect(textsOf(report()?.warnings)).toEqual([expect.stringContaining('security_mode is "None"')]);
 });
 
 it("reads again by itself when the server has restarted, and says meanwhile why it does not", { timeout: 60_000 }, async () => {

@@ -1,4 +1,5 @@
 import { afterEach, beforeEach, expect, it } from "vitest";
+import { textsOf } from "../../../src/model/testing/warnings.ts";
 import type { Reading } from "../../../src/model/value.ts";
 import {
   all,
@@ -120,7 +121,7 @@ it("reads what is good beside all that is wrong at once, and all of it when all 
   for (const { readout } of watched.readouts.slice(from)) expect(readout.readings).toMatchObject(BROKEN);
   expect(watched.states.slice(known)).not.toContain("ERROR");
   expect(server.connections).toBe(1);
-  expect(watched.report()?.warnings.filter((words) => words.includes("is not a time"))).toHaveLength(1);
+  expect(textsOf(watched.report()?.warnings).filter((words) => words.includes("is not a time"))).toHaveLength(1);
 
   // While it runs: the values alone.
   heal(NOW);

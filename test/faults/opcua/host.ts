@@ -5,6 +5,7 @@ import path from "node:path";
 import type { Layout } from "../../../src/model/layout.ts";
 import { policySchema } from "../../../src/model/policy.ts";
 import type { DataType, Reading } from "../../../src/model/value.ts";
+import type { Warning } from "../../../src/model/warning.ts";
 import { createLogger } from "../../../src/os/log.ts";
 import { Pipeline } from "../../../src/pipeline.ts";
 import { variableOf } from "../../../src/sinks/opcua/testing/rig.ts";
@@ -23,7 +24,7 @@ export interface HostStanding {
   /** The process of the hosted server; undefined: none runs at this moment. */
   readonly serving: number | undefined;
   readonly states: readonly string[];
-  readonly warnings: readonly string[];
+  readonly warnings: readonly Warning[];
   /** Readouts of `count` so far; each is its own number. */
   readonly round: number;
   /** Longest time between two rounds since the last question, ms. */

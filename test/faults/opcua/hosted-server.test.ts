@@ -11,6 +11,7 @@ import {
 } from "node-opcua-client";
 import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
 import { userSecretName } from "../../../src/model/sink-details.ts";
+import { textsOf } from "../../../src/model/testing/warnings.ts";
 import {
   getEndpointsBody,
   itemsBody,
@@ -258,7 +259,9 @@ test("a request of 2.7 MB over the discovery channel is refused unread: no 12 MB
   expect((await finder.answer(finder.send(TYPE.getEndpoints, getEndpointsBody("opc.tcp://x:4840")))).result).toBe(0);
   expect((await finder.answer(finder.send(TYPE.findServers, getEndpointsBody("opc.tcp://x:4840")))).result).toBe(0);
   await expectNothingMissed(watcher);
-  await expect.poll(async () => (await served.standing()).warnings.join(), { timeout: 10_000 }).toContain("14 times a client was refused");
+  await expect
+    .poll(async () => textsOf((await served.standing()).warnings).join(), { timeout: 10_000 })
+    .toContain("14 times a client was refused");
   await watcher.leave();
   expectCalm(served);
 });
@@ -441,7 +444,7 @@ test.each([
     await expect.poll(async () => (await served.standing()).states, { timeout: 30_000 }).toEqual(["OK"]);
     const after = await served.standing();
     expect(after.serving).not.toBe(pid);
-    expect(after.warnings.join()).toMatch(
+    expect(textsOf(after.warnings).join()).toMatch(
       /the process of the hosted servers ended at .* without any effect on what is read: it needed more than the \d+ MiB/,
     );
     const again = await watch(served);

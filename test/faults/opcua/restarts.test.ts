@@ -1,4 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { textsOf } from "../../../src/model/testing/warnings.ts";
 import { dataValue, double, expandedNode, i64, str, ticks, variant, variantArray } from "../../support/opcua-wire/bytes.ts";
 import { NOW } from "../../support/opcua-wire/reader.ts";
 import { WireServer } from "../../support/opcua-wire/server.ts";
@@ -55,7 +56,7 @@ async function run(address: string, keptOf: ReturnType<typeof disk>, isRemote = 
   // The worker tells of warnings every 250 ms.
   await expect.poll(() => readouts.length, { timeout: 20_000 }).toBeGreaterThan(isRemote ? 6 : 1);
   const [reading] = readouts.at(-1)?.readout.readings ?? [];
-  const warnings = report()?.warnings ?? [];
+  const warnings = textsOf(report()?.warnings);
   for (const end of ends.reverse()) await end();
   return { value: reading?.quality === "bad" ? reading.fault : reading?.value, warnings };
 }

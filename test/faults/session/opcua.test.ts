@@ -5,6 +5,7 @@ import { type OpcuaSimulator, OTHER_NAMESPACE, PLANT_NAMESPACE, startOpcuaSimula
 import { silentLog } from "../../../src/model/context.ts";
 import type { Kept } from "../../../src/model/kept.ts";
 import { ReasonError } from "../../../src/model/reason.ts";
+import { textsOf } from "../../../src/model/testing/warnings.ts";
 import type { Reading } from "../../../src/model/value.ts";
 import { SessionHost } from "../../../src/threads/session/host.ts";
 import { remoteDriver } from "../../../src/threads/session/remote-drivers.ts";
@@ -212,7 +213,9 @@ describe("OPC UA in the session worker", { timeout: 60_000 }, () => {
     const second = await readerOf(driver, again, again.port, kept);
     open.unshift(() => second.session.close());
     expect(await second.read([address])).toMatchObject([{ value: -2.25e-300 }]);
-    await expect.poll(() => second.session.warnings?.(), WITHIN).toContainEqual(expect.stringContaining("renumbered its namespaces"));
+    await expect
+      .poll(() => textsOf(second.session.warnings?.()), WITHIN)
+      .toContainEqual(expect.stringContaining("renumbered its namespaces"));
   });
 
   it("ends in time with the service in the middle of a read that nobody answers", async () => {

@@ -12,6 +12,7 @@ import { startSimulator as startS7PlusSimulator } from "../../../drivers/s7plus/
 import type { Simulator } from "../../../drivers/simulator.ts";
 import { startSimulator as startVendorASimulator } from "../../../drivers/vendor_a/simulator.ts";
 import { askService } from "../../../src/commands/service/local-client.ts";
+import { textsOf } from "../../../src/model/testing/warnings.ts";
 import { localSocketPath } from "../../../src/service/local-socket.ts";
 import { type Api, apiOf } from "../../support/api.ts";
 import { startBroker, type TestBroker } from "../../support/broker.ts";
@@ -508,9 +509,9 @@ describe.skipIf(missing !== undefined)("the package under systemd", { timeout: 1
       await until("another process", async () => ![0, pid].includes(await serving()), 60_000);
       await until("the hosted server again", async () => (await hosted())?.state === "OK", 30_000);
       console.log(
-        `${signal}: dead and there again after ${(performance.now() - began).toFixed(0)} ms; ${(await hosted())?.warnings?.at(-1)}`,
+        `${signal}: dead and there again after ${(performance.now() - began).toFixed(0)} ms; ${(await hosted())?.warnings?.at(-1)?.text}`,
       );
-      expect((await hosted())?.warnings?.join()).toContain(cause);
+      expect(textsOf((await hosted())?.warnings).join()).toContain(cause);
     };
     await killedBy("USR2", "it needed more than the 512 MiB of memory that it may have");
     // Less than the process may have by itself: here the limit of all together is met, and the kernel chooses.

@@ -6,6 +6,7 @@ import { type Datagrams, openUdp } from "../../../drivers/lib/udp.ts";
 import { FaultError, PartialRefusal, type RefusedItem } from "../../../src/model/fault.ts";
 import { ReasonError } from "../../../src/model/reason.ts";
 import type { Reading } from "../../../src/model/value.ts";
+import { type Warning, warning } from "../../../src/model/warning.ts";
 import { decode, locate, parseAddress, parseType, type RackAddress, typeOfSymbol } from "./address.ts";
 import * as frames from "./frames.ts";
 import { describe, plan, type RackItem, type RackLimits, type RackRead } from "./plan.ts";
@@ -179,10 +180,15 @@ class RackSession implements Session<RackAddress, RackRead, RackLimits> {
     }
   }
 
-  warnings(): readonly string[] {
+  warnings(): readonly Warning[] {
     const { maxItems } = this.#limits;
     if (maxItems === this.#greeting.maxItems) return [];
-    return [`the rack takes ${maxItems} items in one request, fewer than the ${this.#greeting.maxItems} that it promises`];
+    return [
+      warning(
+        "device_limited",
+        `the rack takes ${maxItems} items in one request, fewer than the ${this.#greeting.maxItems} that it promises`,
+      ),
+    ];
   }
 
   alive(): boolean {

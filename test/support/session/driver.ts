@@ -11,6 +11,7 @@ import {
 import { FaultError, PartialRefusal } from "../../../src/model/fault.ts";
 import { ReasonError } from "../../../src/model/reason.ts";
 import type { Reading } from "../../../src/model/value.ts";
+import { warning } from "../../../src/model/warning.ts";
 
 /** What the device of the tests' driver does, chosen by `details.does`; what happens there is counted in `seen`. */
 export const SEEN = { connects: 0, closes: 1, aborts: 2, sameRequests: 3, found: 4, ends: 5 } as const;
@@ -140,8 +141,8 @@ export default defineDriver<Details, object, string, Request<string>, Limits>({
     }
     Atomics.add(seen, SEEN.connects, 1);
     let isAlive = true;
-    const warnings = ["as it is"];
-    if (does === "warns") setTimeout(() => warnings.push("and more"), 50);
+    const warnings = [warning("device_limited", "as it is")];
+    if (does === "warns") setTimeout(() => warnings.push(warning("device_limited", "and more")), 50);
     let last: Request<string> | undefined;
     if (does === "goes") setTimeout(() => (isAlive = false), 50);
     if (does === "throws aside") setTimeout(() => Promise.reject(new Error("thrown in a socket's handler")), 10);
@@ -157,7 +158,7 @@ export default defineDriver<Details, object, string, Request<string>, Limits>({
       }
     };
     if (does === "remembers") {
-      warnings.push(`opened ${Number(ctx.device?.get("opened") ?? 0)} times before`);
+      warnings.push(warning("device_limited", `opened ${Number(ctx.device?.get("opened") ?? 0)} times before`));
       ctx.device?.set("opened", Number(ctx.device.get("opened") ?? 0) + 1);
     }
     let epoch = "program 1";

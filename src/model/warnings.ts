@@ -1,0 +1,254 @@
+/** Every warning by its code: how it is graded, the usual cause, and the next step where its text has no better one. */
+export const WARNINGS = {
+  // The configuration of a data source or data sink.
+  types_contradict: w("warning", "type and details.type of the record differ.", "Make them the same in the configuration API."),
+  user_left_out: w(
+    "warning",
+    "The address carries a user, which the collector leaves out.",
+    "Give the user and the password where they belong.",
+  ),
+  variable_file_wrong: w(
+    "warning",
+    "A line of the file of variables cannot be used.",
+    "Correct that line; `collector check` looks all files over.",
+  ),
+  variables_shadowed: w(
+    "warning",
+    "A file of this machine takes the place of the API's variables.",
+    "Remove the file, or the variables of the API.",
+  ),
+  secret_withheld: w(
+    "warning",
+    "A secret was stored for another place than the one that would get it now.",
+    "Type the secret again: `sudo collector secret set SOURCE`.",
+  ),
+  secret_overridden: w("note", "This machine's own secret is used, and not the API's.", "`collector secret list` shows both."),
+  interval_missing: w("warning", "The API gives no interval.", "Set readout_interval in the configuration API."),
+  interval_unit_doubtful: w(
+    "warning",
+    "The interval is usual in milliseconds, and is taken as seconds.",
+    "Set readout_interval_unit, or the interval.",
+  ),
+  timeouts_exceed_readout: w(
+    "warning",
+    "The time-outs are longer than a readout may take.",
+    "Lengthen the interval, or shorten the time-outs.",
+  ),
+  readout_limit_exceeded: w(
+    "warning",
+    "The source has more variables than its readout_limit.",
+    "Raise the limit, or deactivate variables.",
+  ),
+  addresses_renumberable: w(
+    "note",
+    "Addresses hold numbers that the device may change.",
+    "Rewrite them with the command that the text names.",
+  ),
+  setting_without_effect: w("note", "A setting does nothing together with another one.", "Remove it."),
+  // Reading a device.
+  addresses_looked_up: w("note", "The device is large, or slow at telling its addresses.", "Wait."),
+  plan_exceeds_interval: w(
+    "warning",
+    "The device needs more time for all its variables than the interval has.",
+    "Lengthen the interval: the text names one that would do.",
+  ),
+  values_younger: w(
+    "warning",
+    "A readout takes longer than the interval.",
+    "Lengthen the interval, or read less of the device.",
+    "plan_exceeds_interval",
+  ),
+  source_times_missing: w("note", "The device gives values without time stamps.", "Rely on the time of the readout."),
+  device_clock_differs: w(
+    "warning",
+    "The clock of the device is wrong, or this machine's.",
+    "Set the clock of the device; `collector doctor` looks at this machine's.",
+  ),
+  values_odd: w(
+    "warning",
+    "The bytes of a value are in another order than configured.",
+    "`collector explain SOURCE VARIABLE` shows each order.",
+  ),
+  waits_for_turn: w(
+    "warning",
+    "Others of the device use its connections.",
+    "Lengthen the intervals, or raise max_connections if the device takes more.",
+  ),
+  device_habit: w(
+    "note",
+    "The device needs to be asked in a way of its own, which the collector has learned.",
+    "Set what the text names, and it is permanent.",
+  ),
+  variable_apart: w(
+    "warning",
+    "A variable has no answer, and the request with it neither.",
+    "Correct its address: `collector explain SOURCE VARIABLE`.",
+  ),
+  program_check_late: w("warning", "The device tells slowly which program it has.", "Lengthen the interval."),
+  program_changed: w("note", "Somebody loaded another program into the device.", "Look at the values of the time that the text names."),
+  device_limited: w("note", "The device takes less at once than it promises, or than others.", "Nothing: the collector asks for less."),
+  read_without_connection: w("note", "The controller opens no more connections.", "Close other programs that talk to it."),
+  program_list_unreadable: w(
+    "warning",
+    "The device does not tell which program it has.",
+    "Look at its access level; the text has the device's own words.",
+  ),
+  model_contradicts: w("warning", "The controller is of another family than configured.", "Set what the text names."),
+  bank_not_fixed: w("note", "An address names no bank, and the program selects one.", "Write the bank into the address."),
+  device_faulty: w("warning", "The controller reports an error of its own.", "Look at its error log."),
+  quality_doubtful: w("warning", "The server gives values with a doubtful quality.", "Look at the server's own view of these items."),
+  endpoint_differs: w(
+    "note",
+    "The server is reached by another address than its endpoint URL has.",
+    "Nothing, where a NAT or a tunnel is between them.",
+  ),
+  namespaces_renumbered: w(
+    "warning",
+    "The server was started with other namespaces.",
+    "Write the addresses with nsu=: `sudo collector variables nsu SOURCE`.",
+  ),
+  structure_unknown: w("warning", "The server does not describe a structure.", "Ask the maker of the server for its type dictionary."),
+  structures_read_again: w("note", "The models of the server have changed.", "Nothing."),
+  subscription_refused: w(
+    "warning",
+    "The server takes no subscription, or fewer than are needed.",
+    "Set read_mode to poll, or raise the server's limits.",
+  ),
+  nodes_not_registered: w("note", "The server registers no nodes.", "Set read_mode to poll."),
+  frames_skipped: w("warning", "Bytes came that are not of the protocol.", "Look at the line, and at the framing of the profile."),
+  stranger_refused: w("warning", "Something connects that no data source is configured for.", "Find it by its address, or configure it."),
+  profile_unverified: w("warning", "The profile was tried on no device.", "Compare the values with the machine's own display."),
+  profile_verified: w("note", "The profile was tried on the devices that the text names.", "Nothing."),
+  plugin_unfenced: w("warning", "A program of somebody else reads the device.", "Use it only where its maker is trusted."),
+  plugin_has_rights: w("warning", "The plugin runs as the collector's own user.", "Set plugin.socket: `collector plugin unit`."),
+  plugin_ends: w("warning", "The plugin has ended several times.", "Look at its log, and tell its maker."),
+  protocol_forced: w("warning", "The configuration forces a protocol, which the collector never does.", "Select it at the controller."),
+  // Security of the way, as it is configured.
+  no_encryption: w("warning", "The way is not encrypted.", "Choose a security mode, where the other side has one."),
+  password_in_clear: w(
+    "warning",
+    "The password goes over the network as it is.",
+    "Choose a security policy for the token, or a mode that encrypts.",
+  ),
+  security_policy_weak: w("warning", "The security policy is withdrawn.", "Choose Basic256Sha256 or a newer one."),
+  certificate_unnamed: w(
+    "note",
+    "The certificate of the other side names another host.",
+    "Nothing, where it was compared by its thumbprint.",
+  ),
+  own_certificate_expires: w(
+    "warning",
+    "The collector's own certificate ends soon, or another one is waiting.",
+    "Let the others trust the new one: `collector pki list`.",
+  ),
+  // Data sinks.
+  broker_is_old: w("note", "The broker speaks MQTT 3.1.1.", "Switch MQTT 5 on at the broker, if it has it."),
+  raw_without_quality: w(
+    "warning",
+    "Raw payloads have no room for quality and time.",
+    "Set payload to json, or use a broker of MQTT 5.",
+    "broker_is_old",
+  ),
+  retain_unsupported: w("warning", "The broker keeps no retained messages.", "Switch retained messages on at the broker."),
+  topics_may_collide: w("note", "Two names may make one topic.", "Change the topic setting as the text says."),
+  names_shared: w("warning", "Two data sources have one name.", "Rename one."),
+  status_suspended: w("warning", "The broker ended the connection over a status message.", "Look at the broker's limits and rights."),
+  topic_not_published: w(
+    "warning",
+    "The broker refuses a topic, or its message is too large.",
+    "Give the user the right, or raise the limit.",
+  ),
+  link_slow: w("warning", "The link carries less than is to be sent.", "Send less, or use a better link."),
+  readout_too_large: w("warning", "One readout takes more memory than a sink may have.", "Raise what the text names, or split the source."),
+  values_not_shown: w("warning", "The server cannot show a variable as it is.", "Rename it, or change its type, as the text says."),
+  value_too_large: w("warning", "A value is larger than an answer may be.", "Raise max_answer of the sink."),
+  listens_here_alone: w("warning", "policy.yaml opens no more than this machine.", "Add the address to listen in policy.yaml."),
+  anonymous_access: w("warning", "Everybody can read without a user.", "Switch anonymous off, and add users."),
+  log_in_impossible: w("warning", "There are no users, and anonymous is off.", "Add a user."),
+  log_in_refused: w("warning", "A client has a wrong password.", "Correct it at the client."),
+  log_in_locked: w(
+    "warning",
+    "A client sent many wrong passwords.",
+    "Correct it at the client, and wait until the time that the text names.",
+  ),
+  client_untrusted: w("warning", "A client's certificate is not trusted.", "Trust it: `sudo collector pki trust THUMBPRINT`."),
+  client_cut_off: w("warning", "A client does not read what it asked for.", "Look at the client."),
+  client_refused: w("warning", "A client sent what no client sends.", "Look at the client."),
+  connections_exhausted: w("warning", "More clients connect than the server takes.", "Raise max_sessions, or close clients."),
+  sessions_exhausted: w("warning", "More clients open sessions than the server takes.", "Raise max_sessions, or close clients."),
+  session_ended: w("note", "A session without a connection made room.", "Nothing."),
+  sink_process_ended: w(
+    "warning",
+    "The process of the hosted servers ended, and was started again.",
+    "Send the log: `sudo collector support-bundle`.",
+  ),
+  // The collector itself: alarms.
+  state_dir_unwritable: w("warning", "The state folder cannot be written to.", "Look at the disk, and who owns the folder."),
+  port_in_use: w("warning", "Another program listens on the port.", "Stop it, or choose another port."),
+  listening_forbidden: w("warning", "The policy forbids to listen there.", "Change policy.yaml, or the address."),
+  settings_unusable: w(
+    "warning",
+    "A file of settings or the policy cannot be used.",
+    "Correct that line of the file; `collector check` looks all files over without a restart.",
+  ),
+  settings_unused: w(
+    "warning",
+    "Settings are for a source or a sink that is not configured.",
+    "Correct that line of the file; `collector check` looks all files over without a restart.",
+  ),
+  restart_needed: w("note", "A setting is taken over with the next start.", "`sudo systemctl restart collector`, when it suits."),
+  profile_unusable: w("warning", "A profile cannot be used.", "`collector profile check FILE` says where."),
+  api_not_used: w(
+    "warning",
+    "The configuration API cannot be used as it is set.",
+    "`collector doctor` looks at the way to the API; what runs continues unchanged.",
+  ),
+  api_in_clear: w("warning", "The embedded API is served without encryption.", "Name a certificate in embedded_api.tls."),
+  api_ended: w(
+    "warning",
+    "The process of the embedded API ended, and was started again.",
+    "Send the log: `sudo collector support-bundle`.",
+  ),
+  page_ended: w("warning", "The page cannot be served.", "Look at the settings of the page; `collector doctor` looks at ports."),
+  buffer_refuses: w(
+    "warning",
+    "The disk takes nothing.",
+    "Make room, or look at the disk: `collector doctor` does; values wait in memory meanwhile.",
+  ),
+  buffer_full_of_waiting: w(
+    "warning",
+    "The memory for values that wait for the disk is full.",
+    "Make room, or look at the disk.",
+    "buffer_refuses",
+  ),
+  buffer_damaged: w("warning", "The file of the buffer is damaged.", "`collector buffer list` tells what can be recovered."),
+  buffer_newer: w("note", "A newer collector wrote a file of the buffer.", "Start that version once, so that it delivers it."),
+  buffer_lost: w("warning", "Values were lost with the file of the buffer, or at a stop.", "Look at the disk; the text says how many."),
+  buffer_unrecovered: w("warning", "A file that was set aside cannot be read.", "`collector buffer list` shows it."),
+  buffer_disk_small: w("warning", "The disk has less room than the buffer may take.", "Make room, or lower buffer.max_bytes."),
+  buffer_fills: w("warning", "A sink takes less than is read.", "`collector status` says why a data sink does not take them."),
+  values_dropped: w(
+    "warning",
+    "The buffer throws away what its bounds have no room for.",
+    "`collector status` says why a data sink does not take them.",
+    "buffer_fills",
+  ),
+  disk_fills: w(
+    "warning",
+    "Something fills the disk.",
+    "Make room: df -h, du -xh --max-depth=2 /; `collector doctor` looks at this machine.",
+  ),
+  collector_fails: w("warning", "The collector itself fails over a variable.", "Report it with the log: journalctl -u collector -n 200."),
+} as const satisfies Record<string, Entry>;
+
+interface Entry {
+  readonly severity: "note" | "warning";
+  readonly cause: string;
+  readonly nextStep: string;
+  /** It follows from that one, where both hold. */
+  readonly dependsOn?: string;
+}
+
+function w<S extends Entry["severity"]>(severity: S, cause: string, nextStep: string, dependsOn?: string) {
+  return { severity, cause, nextStep, ...(dependsOn !== undefined && { dependsOn }) };
+}
