@@ -37,7 +37,16 @@ export class ReasonError extends Error {
     this.retryAfterMs = options?.retryAfterMs;
     this.sessionLost = options?.sessionLost ?? (this.reason.type === "CONNECTION_CLOSED" || this.reason.type === "CONNECTION_RESET");
     this.isLasting = options?.isLasting ?? false;
-    this.nextStep = options?.nextStep ?? (options?.cause instanceof ReasonError ? options.cause.nextStep : undefined);
+    this.nextStep = options?.nextStep ?? stepOf(options?.cause);
+  }
+}
+
+/** Total: a cause may be anything, and throw where it is looked at. */
+function stepOf(cause: unknown): string | undefined {
+  try {
+    return cause instanceof ReasonError ? cause.nextStep : undefined;
+  } catch {
+    return undefined;
   }
 }
 
