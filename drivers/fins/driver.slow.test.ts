@@ -2,7 +2,7 @@ import net, { type AddressInfo } from "node:net";
 import { afterEach, describe, expect, it } from "vitest";
 import { FaultError } from "../../src/model/fault.ts";
 import { ReasonError } from "../../src/model/reason.ts";
-import { textsOf } from "../../src/model/testing/warnings.ts";
+import { codesOf, textsOf } from "../../src/model/testing/warnings.ts";
 import type { Value } from "../../src/model/value.ts";
 import { driverContext as context, deviceMemory } from "../../test/support/driver-context.ts";
 import { freePort } from "../../test/support/free-port.ts";
@@ -173,6 +173,7 @@ describe("end codes", () => {
     const opened = await open(plc.port);
     plc.statusBits = 0x40;
     expect(await read(opened, ["D3", "D4"])).toEqual([3, 4]);
+    expect(codesOf(opened.session.warnings?.())).toContain("device_faulty");
     expect(textsOf(opened.session.warnings?.())).toEqual([expect.stringMatching(/does not stop it, such as a low battery/)]);
     plc.statusBits = 0x80;
     expect(await read(opened, ["D3900", "D3999:DINT"])).toEqual([
@@ -465,6 +466,7 @@ describe("Classic controllers", () => {
     plc.unknownCommands.add(READ_COMMANDS.controllerData);
     const unknown = await open(plc.port, { details: classic });
     expect(await read(unknown, ["CIO50", "D3", "T5", "H30"])).toEqual([7, 3, 123, expect.stringMatching(/set plc_series to c or cv/)]);
+    expect(codesOf(unknown.session.warnings?.())).toContain("model_contradicts");
     expect(textsOf(unknown.session.warnings?.())).toEqual([expect.stringMatching(/does not say its model: set plc_series/)]);
     const known = await open(plc.port, { details: classic, local: { plc_series: "c" } });
     expect(await read(known, ["H30"])).toEqual([8]);
@@ -492,6 +494,7 @@ it("warns of the bank that the program selects", async () => {
   const plc = await plcWith(({ memory }) => void memory.create("E0", 10).set([5], 1));
   const opened = await open(plc.port);
   expect(await read(opened, ["E1", "E0_1"])).toEqual([5, 5]);
+  expect(codesOf(opened.session.warnings?.())).toContain("bank_not_fixed");
   expect(textsOf(opened.session.warnings?.())).toEqual([expect.stringMatching(/the bank that the program has selected/)]);
 });
 

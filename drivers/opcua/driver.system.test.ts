@@ -1,7 +1,7 @@
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import { SECURITY_POLICIES, type SecurityMode, type SecurityPolicy } from "../../src/model/details.ts";
 import { ReasonError } from "../../src/model/reason.ts";
-import { textsOf } from "../../src/model/testing/warnings.ts";
+import { codesOf, textsOf } from "../../src/model/testing/warnings.ts";
 import { ALLOWED } from "../../test/conformance/allowed.ts";
 import { startFaultProxy } from "../../test/support/fault-proxy.ts";
 import { connect, context, detailsOf, readTexts, type TestPki, testPki } from "../../test/support/opcua.ts";
@@ -401,6 +401,7 @@ describe("a server that restarts", () => {
       { value: -2.25e-300 },
       { value: -2.25e-300 },
     ]);
+    expect(codesOf(renewed.warnings?.())).toContain("namespaces_renumbered");
     expect(textsOf(renewed.warnings?.())).toEqual([expect.stringContaining("renumbered its namespaces")]);
   });
 });

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
-import { textsOf } from "../../src/model/testing/warnings.ts";
+import { codesOf, textsOf } from "../../src/model/testing/warnings.ts";
 import {
   all,
   array,
@@ -69,6 +69,7 @@ describe("types that are asked for once and believed for ever", () => {
     pair("B", "A");
     aheadMs += 31_000;
     await expect.poll(() => value(session)).toBe('{"B":1,"A":2}');
+    expect(codesOf(session.warnings?.())).toContain("structures_read_again");
     expect(textsOf(session.warnings?.())).toContainEqual(
       expect.stringMatching(/changed the type ns=2;i=10: what was read of it between 20.*Z and 20/),
     );

@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { textsOf } from "../../src/model/testing/warnings.ts";
+import { codesOf, textsOf } from "../../src/model/testing/warnings.ts";
 import { AGAIN_MS, type Ask, LearnedTypes, type Told } from "./learned-types.ts";
 
 const ENCODING = "ns=2;i=11";
@@ -97,6 +97,7 @@ it.each(["refused", "failed"] as const)("asks again 30 s after it was %s, with a
   const said: Record<string, Told> = { ...MINE, "fields ns=2;i=12": { type, words: "BadTimeout" } };
   const { types, asked, learn, later } = learning(said);
   expect(learn().type).toBe(type === "refused" ? "bytes" : "waits");
+  expect(codesOf(types.warnings())).toContain("structure_unknown");
   expect(textsOf(types.warnings())).toEqual([expect.stringContaining("BadTimeout")]);
   const { length } = asked;
   later(AGAIN_MS - 1);

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { textsOf } from "../../src/model/testing/warnings.ts";
+import { codesOf, textsOf } from "../../src/model/testing/warnings.ts";
 import { context } from "../../test/support/opcua.ts";
 import { all, expandedNode, extension, i32, text, u8, variant } from "../../test/support/opcua-wire/bytes.ts";
 import { NOW, read, WireReader } from "../../test/support/opcua-wire/reader.ts";
@@ -104,6 +104,7 @@ describe("one value that cannot be taken apart", () => {
       .poll(() => one("ns=2;s=broken"))
       .toMatchObject([{ fault: "device_error", detail: expect.stringContaining("cannot be taken apart") }]);
     expect(await one("ns=2;s=good")).toMatchObject([{ value: 1.5 }]);
+    expect(codesOf(session.warnings?.())).toContain("subscription_refused");
     expect(textsOf(session.warnings?.())).toContainEqual(expect.stringContaining("read without a subscription"));
   });
 });
@@ -149,6 +150,7 @@ describe("a service that the server refuses", () => {
     server.answers.set("RegisterNodes", () => ({ fault }));
     const session = await wire.open({ read_mode: "registered" });
     expect(await read(session, "ns=2;s=good")).toMatchObject([{ value: 1.5 }]);
+    expect(codesOf(session.warnings?.())).toContain("nodes_not_registered");
     expect(textsOf(session.warnings?.())).toContainEqual(expect.stringContaining("registers no nodes"));
   });
 

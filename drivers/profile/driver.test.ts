@@ -4,7 +4,7 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } fr
 import { loadProfile } from "../../src/configuration/profile-file.ts";
 import { unboundWords } from "../../src/model/binding.ts";
 import type { Profile } from "../../src/model/profile.ts";
-import { textsOf } from "../../src/model/testing/warnings.ts";
+import { codesOf, textsOf } from "../../src/model/testing/warnings.ts";
 import type { Reading } from "../../src/model/value.ts";
 import { driverContext } from "../../test/support/driver-context.ts";
 import type { AnySession, DriverContext } from "../driver.ts";
@@ -261,6 +261,7 @@ describe("odac in host mode", () => {
       "the profile ODAC host mode has been verified on no device (verified_on is empty): compare values with the machine's own display",
     ]);
     const verified = settingsWith({}, { ...ODAC, verified_on: ["ACME 5, firmware 1.2, 2026-11-20"] });
+    expect(codesOf(odac.warningsOf?.(details(), verified))).toContain("profile_verified");
     expect(textsOf(odac.warningsOf?.(details(), verified))).toEqual([
       "the profile ODAC host mode was verified on ACME 5, firmware 1.2, 2026-11-20",
     ]);

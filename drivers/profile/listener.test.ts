@@ -2,7 +2,7 @@ import net from "node:net";
 import path from "node:path";
 import { afterEach, describe, expect, test } from "vitest";
 import { loadProfile } from "../../src/configuration/profile-file.ts";
-import { textsOf } from "../../src/model/testing/warnings.ts";
+import { codesOf, textsOf } from "../../src/model/testing/warnings.ts";
 import { driverContext } from "../../test/support/driver-context.ts";
 import { freePort } from "../../test/support/free-port.ts";
 import type { AnySession, DriverContext } from "../driver.ts";
@@ -57,6 +57,7 @@ describe("a controller that connects and sends", () => {
     expect(await shot(session)).toEqual([1, 4.25]);
     socket.write("SHOT 2;4.5\r\nSHOT 3;4.75\r\n");
     await expect.poll(() => shot(session)).toEqual([3, 4.75]);
+    expect(codesOf(session.warnings?.())).toContain("frames_skipped");
     expect(textsOf(session.warnings?.())).toEqual(["1 frames that nothing in the profile fits came since connecting"]);
   });
 
@@ -70,6 +71,7 @@ describe("a controller that connects and sends", () => {
     await expect.poll(() => strangers.every(({ destroyed }) => destroyed)).toBe(true);
     socket.write("SHOT 5;1\r\n");
     expect(await shot(session)).toEqual([5, 1]);
+    expect(codesOf(session.warnings?.())).toContain("stranger_refused");
     expect(textsOf(session.warnings?.())).toEqual([
       expect.stringMatching(/^20 connections to 127\.0\.0\.1:\d+ were refused, the last from 127\.0\.0\.9/),
     ]);

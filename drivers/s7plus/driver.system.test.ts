@@ -2,7 +2,7 @@ import { afterEach, describe, expect, it } from "vitest";
 import { type Log, silentLog } from "../../src/model/context.ts";
 import { FaultError } from "../../src/model/fault.ts";
 import { ReasonError } from "../../src/model/reason.ts";
-import { textsOf } from "../../src/model/testing/warnings.ts";
+import { codesOf, textsOf } from "../../src/model/testing/warnings.ts";
 import { formatDataType, type Reading, type Value } from "../../src/model/value.ts";
 import { driverContext as context, deviceMemory } from "../../test/support/driver-context.ts";
 import type { AnySession, Confirmation, Discovered, DriverContext, Point } from "../driver.ts";
@@ -639,6 +639,7 @@ describe("the look behind the values", () => {
     plc.resetCounts();
     expect(await next.confirm?.(ready, 1000, context())).toEqual({ doubtful: [], ageMs: undefined });
     expect(plc.lastRequests).toEqual([]);
+    expect(codesOf(next.warnings?.())).toContain("program_list_unreadable");
     expect(textsOf(next.warnings?.())).toEqual([expect.stringMatching(words ?? /^the PLC does not tell of single blocks/)]);
     expect(next.epoch).toBe(epoch);
   });

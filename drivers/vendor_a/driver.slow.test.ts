@@ -3,7 +3,7 @@ import { afterEach, describe, expect, it, vi } from "vitest";
 import { type Log, silentLog } from "../../src/model/context.ts";
 import { FaultError, PartialRefusal } from "../../src/model/fault.ts";
 import { ReasonError } from "../../src/model/reason.ts";
-import { textsOf } from "../../src/model/testing/warnings.ts";
+import { codesOf, textsOf } from "../../src/model/testing/warnings.ts";
 import { formatDataType, type Reading, type Value } from "../../src/model/value.ts";
 import { driverContext as context, deviceMemory } from "../../test/support/driver-context.ts";
 import type { AnySession, Discovered, Limits, Point } from "../driver.ts";
@@ -222,6 +222,7 @@ describe("connections", () => {
     const device = await start({}, ({ manager }) => Object.assign(manager.grants, { maxConnections: 0 }));
     const opened = await open(device.port);
     expect(await read(opened, texts)).toEqual(expected);
+    expect(codesOf(opened.session.warnings?.())).toContain("read_without_connection");
     expect(textsOf(opened.session.warnings?.())).toEqual([expect.stringContaining("0x01/0x0113 (no connection left")]);
     device.manager.grants.maxConnections = 1;
     skip(31_000);

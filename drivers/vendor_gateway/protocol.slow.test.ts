@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { textsOf } from "../../src/model/testing/warnings.ts";
+import { codesOf, textsOf } from "../../src/model/testing/warnings.ts";
 import { driverContext } from "../../test/support/driver-context.ts";
 import { type PageExample, pageExamples } from "../../test/support/gateway-page.ts";
 import { scriptedGateway } from "../../test/support/scripted-gateway.ts";
@@ -56,6 +56,7 @@ it("asks for a readout as the page says, byte for byte, and takes its answers", 
     { quality: "uncertain", value: 74, sourceTime, type: { scalar: "int16" } },
     { quality: "good", value: [0, 12.5, 80, 12.5], sourceTime, type: { scalar: "float64", count: 4 } },
   ]);
+  expect(codesOf(session.warnings?.())).toContain("quality_doubtful");
   expect(textsOf(session.warnings?.())).toEqual(["OPC quality 0x0058 (uncertain, sub-normal): Press.Oil.Level"]);
   await session.close();
   expect(gateway.lines).toEqual(said(example));

@@ -5,7 +5,7 @@ import { startSimulator } from "../../drivers/vendor_b/simulator.ts";
 import { plant, running, source, variable } from "../../test/support/agent.ts";
 import { loadProfile } from "../configuration/profile-file.ts";
 import { unboundWords } from "../model/binding.ts";
-import { textsOf } from "../model/testing/warnings.ts";
+import { codesOf, textsOf } from "../model/testing/warnings.ts";
 
 const PROFILE = loadProfile(path.resolve(import.meta.dirname, "../../drivers/vendor_b/example-profile.yaml"));
 
@@ -42,6 +42,7 @@ it("says of an unbound type what is missing while all else runs, and reads it on
       { quality: "good", value: 12.34 },
     ]);
   expect(report(1)).toMatchObject({ status: { state: { type: "OK" } } });
+  expect(codesOf(report(1)?.warnings)).toContain("profile_unverified");
   expect(textsOf(report(1)?.warnings)).toEqual([expect.stringContaining("has been verified on no device")]);
   expect(report(2)?.counters.failed_readouts).toBe(0);
   await agent.apply([]);

@@ -5,7 +5,7 @@ import { readingOf as pluginReading } from "../../drivers/plugin/values.ts";
 import { itemReading } from "../../drivers/vendor_gateway/values.ts";
 import { rig, source, variable } from "../../test/support/agent.ts";
 import { ReasonError } from "../model/reason.ts";
-import { textsOf } from "../model/testing/warnings.ts";
+import { codesOf, textsOf } from "../model/testing/warnings.ts";
 import type { Reading } from "../model/value.ts";
 import type { SourceInput } from "./source-spec.ts";
 
@@ -187,6 +187,8 @@ it.each(TIMED)(
       [3, false],
       [4, true],
     ]);
+    expect(codesOf(report(1)?.warnings)).toContain("device_clock_differs");
+    expect(codesOf(report(1)?.warnings)).toContain("source_times_missing");
     expect(textsOf(report(1)?.warnings)).toEqual([
       "3 variables come with the device time 1601-01-01 (v1, for one), which is not a time: the time of the readout is used",
       expect.stringContaining("the device's clock is about 3 h behind this machine's"),

@@ -3,7 +3,7 @@ import type { AnySession, Confirmation, DriverContext, Point } from "../../drive
 import { driverContext } from "../../test/support/driver-context.ts";
 import type { Clock } from "../model/clock.ts";
 import { silentLog } from "../model/context.ts";
-import { textsOf } from "../model/testing/warnings.ts";
+import { codesOf, textsOf } from "../model/testing/warnings.ts";
 import type { Reading } from "../model/value.ts";
 import { Confirming } from "./confirming.ts";
 
@@ -69,6 +69,7 @@ describe("a look behind the values", () => {
     for (let i = 0; i < 60; i++) await readout();
     expect((looks.length * 900) / now()).toBeGreaterThan(0.15);
     expect((looks.length * 900) / now()).toBeLessThanOrEqual(0.22);
+    expect(codesOf(confirming.warnings)).toContain("program_check_late");
     expect(textsOf(confirming.warnings)).toEqual([expect.stringMatching(/^the last whole look at whether .* was [\d.]+ s ago/)]);
   });
 

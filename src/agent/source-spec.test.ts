@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest";
 import * as z from "zod";
 import { defineDriver } from "../../drivers/driver.ts";
 import { FaultError } from "../model/fault.ts";
-import { textsOf } from "../model/testing/warnings.ts";
+import { codesOf, textsOf } from "../model/testing/warnings.ts";
 import type { Variable } from "../model/variable.ts";
 import { type SourceInput, specOf as specFor } from "./source-spec.ts";
 
@@ -103,6 +103,7 @@ describe("specOf", () => {
     const variables = [variable("1", { status: "EXPLORATION" }), variable("2"), variable("3", { status: "INACTIVE" }), variable("4")];
     const spec = await specOf(input({ readout_limit: 2 }, { variables }));
     expect(spec.layout.variables.map((v) => v.name)).toEqual(["2", "4"]);
+    expect(codesOf(spec.warnings)).toContain("readout_limit_exceeded");
     expect(textsOf(spec.warnings)).toEqual([expect.stringMatching(/readout_limit is 2: 1 variable is not read: 1/)]);
   });
 
@@ -157,6 +158,7 @@ describe("specOf", () => {
     ["5s", 1, []],
   ])("warns of an answer_timeout of %s at %i s where no readout has the time", async (answer_timeout, readout_interval, words) => {
     const { warnings } = await specOf(input({ readout_interval }, { local: { answer_timeout } }));
+    expect(codesOf(warnings)).toEqual(words.map(() => "timeouts_exceed_readout"));
     expect(textsOf(warnings)).toEqual(words.map((start) => expect.stringContaining(start)));
     for (const one of textsOf(warnings)) expect(one).toContain("an interval of 20 s would fit, or both together no more than 10 s");
   });

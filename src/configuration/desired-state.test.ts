@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import type { DataSource } from "../model/resources.ts";
-import { textsOf } from "../model/testing/warnings.ts";
+import { codesOf, textsOf } from "../model/testing/warnings.ts";
 import type { Variable } from "../model/variable.ts";
 import { desiredSources } from "./desired-sources.ts";
 import { type DesiredStateInput, desiredState } from "./desired-state.ts";
@@ -48,6 +48,8 @@ describe("desiredSources", () => {
     const [a, b] = await desiredSources(configuration, files, { sources: {}, readout_interval_unit: "seconds" }, noSecret);
     expect(a?.variables.map((v) => v.name)).toEqual(["api"]);
     expect(b?.variables.map((v) => v.name)).toEqual(["local"]);
+    expect(codesOf(b?.warnings)).toContain("variable_file_wrong");
+    expect(codesOf(b?.warnings)).toContain("variables_shadowed");
     expect(textsOf(b?.warnings)).toEqual([
       "/v/b.csv:3: factor: expected a number",
       "/v/b.csv wins over the API: its variables run (1), those of the API do not (1), until the file is removed; `collector variables list b --local` shows what is in it",
@@ -169,6 +171,7 @@ describe("desiredState", () => {
     const credentials = { secretOf: () => "machine", userSecretsOf: () => new Map() };
     const { sources, sinks } = await desiredState(input({ desired, credentials }));
     expect(sources.map(({ warnings }) => textsOf(warnings))).toEqual([[expect.stringContaining("sudo collector secret rm a")], []]);
+    expect(codesOf(sinks[0]?.notes)).toContain("secret_overridden");
     expect(textsOf(sinks[0]?.notes)).toEqual([expect.stringContaining("sudo collector secret rm broker")]);
   });
 

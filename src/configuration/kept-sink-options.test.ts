@@ -8,7 +8,7 @@ import type { SinkSpec } from "../delivery/messages.ts";
 import { prepareSink } from "../delivery/prepare-sink.ts";
 import { silentLog } from "../model/context.ts";
 import { settingsSchema } from "../model/settings.ts";
-import { textsOf } from "../model/testing/warnings.ts";
+import { codesOf, textsOf } from "../model/testing/warnings.ts";
 import { SINKS } from "../sinks/index.ts";
 import { Applier } from "./applier.ts";
 import { createCredentials } from "./credentials.ts";
@@ -107,6 +107,7 @@ test("a start with a file that cannot be used runs no sink, says why, and runs t
     });
   configure();
   await expect.poll(() => applied.at(-1)?.[0]?.optionsProblem).toContain("sink-options.json is not JSON");
+  expect(codesOf(applier.notes())).toContain("settings_unusable");
   expect(textsOf(applier.notes())).toEqual([expect.stringContaining("sink-options.json is not JSON")]);
   const [spec] = applied.at(-1) ?? [];
   await expect(prepareSink(spec as SinkSpec, SINKS)).rejects.toMatchObject({ condition: "configuration_invalid" });

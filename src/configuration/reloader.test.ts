@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { expect, onTestFinished, test } from "vitest";
 import { silentLog } from "../model/context.ts";
 import type { Policy } from "../model/policy.ts";
-import { textsOf } from "../model/testing/warnings.ts";
+import { codesOf, textsOf } from "../model/testing/warnings.ts";
 import { loadPolicy } from "./policy-file.ts";
 import { Reloader } from "./reloader.ts";
 import type { SettingsEffect } from "./settings-changes.ts";
@@ -93,6 +93,7 @@ test("names what waits for a restart, and takes the rest of the same change", ()
   put("settings", "http: { listen: '127.0.0.1:1' }\nlog: { level: warn }\n");
   reloader.reread();
   expect(taken.map(([{ http }, effects]) => [http.listen, effects])).toEqual([["127.0.0.1:9420", ["log"]]]);
+  expect(codesOf(reloader.notes())).toContain("restart_needed");
   expect(textsOf(reloader.notes())).toEqual([expect.stringContaining(`${files.settings}: http.listen is 127.0.0.1:1, `)]);
   put("settings", "log: { level: warn }\n");
   reloader.reread();

@@ -3,7 +3,7 @@ import { expect, test } from "vitest";
 import { readLastGood, saveLastGood } from "../api/last-good.ts";
 import { COLLECTOR, MACHINE, temporaryFolder } from "../api/server/testing.ts";
 import { dataSinkSchema, dataSourceSchema } from "../model/resources.ts";
-import { textsOf } from "../model/testing/warnings.ts";
+import { codesOf, textsOf } from "../model/testing/warnings.ts";
 import { desiredSinks } from "./desired-sinks.ts";
 import { desiredSources } from "./desired-sources.ts";
 
@@ -40,6 +40,7 @@ const LEFT_OUT = /^host and endpoint_url held a user or a password, which was le
 
 test("a source whose addresses held a password says that it was left out, and what to do", async () => {
   const input = await sourceOf(SOURCE);
+  expect(codesOf(input?.warnings)).toContain("user_left_out");
   expect(textsOf(input?.warnings)).toEqual([expect.stringMatching(LEFT_OUT)]);
   expect(JSON.stringify(input)).not.toContain(CANARY);
 });

@@ -1,7 +1,7 @@
 import { expect, onTestFinished, test } from "vitest";
 import { freePort } from "../../test/support/free-port.ts";
 import { silentLog } from "../model/context.ts";
-import { textsOf } from "../model/testing/warnings.ts";
+import { codesOf, textsOf } from "../model/testing/warnings.ts";
 import { Health } from "./health.ts";
 
 test("serves while the policy lets it, and says why it does not", async () => {
@@ -28,6 +28,7 @@ test("serves while the policy lets it, and says why it does not", async () => {
     );
   const closed = "http.listen: 127.0.0.1 is closed; metrics and health are not served";
   expect(await answer()).toBe("nobody");
+  expect(codesOf(health.notes())).toContain("listening_forbidden");
   expect(textsOf(health.notes())).toEqual([closed]);
   refusal = undefined;
   health.look();

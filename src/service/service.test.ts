@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { silentLog } from "../model/context.ts";
-import { textsOf } from "../model/testing/warnings.ts";
+import { codesOf, textsOf } from "../model/testing/warnings.ts";
 import { Alarms } from "./alarms.ts";
 import { Service, type ServiceOptions } from "./service.ts";
 
@@ -28,6 +28,7 @@ function serviceIn(stateDir: string, env: Record<string, string>) {
 test("a state folder that is read-only at the start keeps no service from reading: it is asked in the run folder, with an alarm", async () => {
   const { service, alarms } = serviceIn(READ_ONLY, { RUNTIME_DIRECTORY: folder });
   await expect(service.open()).resolves.toBeUndefined();
+  expect(codesOf(alarms.list([]))).toContain("state_dir_unwritable");
   expect(textsOf(alarms.list([]))).toEqual([
     expect.stringMatching(/state_dir \/sys cannot be written to .*values wait in memory, and this service answers on .*\.sock/),
   ]);

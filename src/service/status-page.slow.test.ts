@@ -7,7 +7,7 @@ import { createAuthority } from "../../test/support/certificates.ts";
 import { freePort } from "../../test/support/free-port.ts";
 import { silentLog } from "../model/context.ts";
 import { type Settings, settingsSchema } from "../model/settings.ts";
-import { textsOf } from "../model/testing/warnings.ts";
+import { codesOf, textsOf } from "../model/testing/warnings.ts";
 import { PageHost } from "../threads/page/host.ts";
 import { glanceOf, HEAD, reportOf } from "./page/testing.ts";
 import { StatusPage } from "./status-page.ts";
@@ -46,6 +46,7 @@ it("is served where settings and policy let it be, moves with them, and ends wit
   });
   onTestFinished(() => page.stop());
   // A start is no reload: what the policy closes ends the page, and nothing that is read.
+  expect(codesOf(page.notes())).toContain("page_ended");
   expect(textsOf(page.notes())).toEqual([`page.listen: ${refusal}; the page is not served`]);
   expect(await statusOf(urlOf(one))).toBe("away");
   closed = undefined;

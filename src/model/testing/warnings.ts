@@ -10,3 +10,6 @@ export const reported = (text: string, code: WarningCode = "device_limited"): Re
   text,
   since: "2026-11-20T07:00:00.000Z",
 });
+
+/** Codes of warnings, in their order; undefined: none. */
+export const codesOf = (warnings: readonly Warning[] | undefined): readonly WarningCode[] => (warnings ?? []).map(({ code }) => code);

@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { beforeEach, expect, test } from "vitest";
-import { textsOf } from "../../model/testing/warnings.ts";
+import { codesOf, textsOf } from "../../model/testing/warnings.ts";
 import { TopicNotes } from "./topic-notes.ts";
 
 let changes: number;
@@ -23,6 +23,7 @@ test("a refused topic is tried after 10 s, then less often, a minute apart at mo
       refuse(["a"], s * 1000);
     }
   expect(tries).toEqual([10, 30, 70, 130, 190]);
+  expect(codesOf(notes.warnings())).toContain("topic_not_published");
   expect(textsOf(notes.warnings())).toEqual(["a: no right"]);
   expect(changes).toBe(1);
   notes.accepted("a");

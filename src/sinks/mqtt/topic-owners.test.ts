@@ -2,7 +2,7 @@ import { describe, expect, it, test } from "vitest";
 import { plainLayout } from "../../buffer/testing/readouts.ts";
 import type { Layout } from "../../model/layout.ts";
 import type { SourceReport } from "../../model/report.ts";
-import { textsOf } from "../../model/testing/warnings.ts";
+import { codesOf, textsOf } from "../../model/testing/warnings.ts";
 import { TopicOwners } from "./topic-owners.ts";
 import { collisionHint, dataTopic, isOwnTopic, parseTopic } from "./topics.ts";
 
@@ -94,6 +94,7 @@ describe("TopicOwners", () => {
       if (isRefused[0])
         expect(refusals(other)[0]).toMatch(/ \(twin\), is that of another data source of this name \(source-press\); rename one$/);
       expect([press, other].map(({ source }) => owners.ownsName(source))).toEqual([true, false]);
+      expect(codesOf(owners.warnings(one))).toContain("names_shared");
       expect(textsOf(owners.warnings(one))).toEqual([
         expect.stringMatching(/^the data sources source-press and twin are both named press: /),
       ]);

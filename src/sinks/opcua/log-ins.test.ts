@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { silentLog } from "../../model/context.ts";
-import { textsOf } from "../../model/testing/warnings.ts";
+import { codesOf, textsOf } from "../../model/testing/warnings.ts";
 import type { Attempt } from "./lockout.ts";
 import { LogIns } from "./log-ins.ts";
 import type { Users } from "./users.ts";
@@ -44,12 +44,14 @@ test("who is let in leaves nothing", async () => {
 test("each refused log-in leaves a line and a note; a lock-out both with its end, and with it the note is the refusals' again", async () => {
   const { logIns, lines, changes, pass } = start();
   expect(await logIns.check(from("op"), "canary")).toBe(false);
+  expect(codesOf(logIns.warnings())).toContain("log_in_refused");
   expect(textsOf(logIns.warnings())).toEqual([
     'a log-in as "op" from 10.0.0.1 was refused, the last at 2026-03-01T12:00:00Z: no such user, or a wrong password',
   ]);
   expect(changes()).toBe(1);
   await logIns.check(from("op"), "canary");
   await logIns.check(from("op"), "canary");
+  expect(codesOf(logIns.warnings())).toContain("log_in_locked");
   expect(textsOf(logIns.warnings())).toEqual([
     'log-ins as "op" from 10.0.0.1 are locked out until 2026-03-01T12:01:00Z: too many wrong passwords within a minute',
   ]);

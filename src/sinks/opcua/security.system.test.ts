@@ -1,7 +1,7 @@
 import { randomUUID } from "node:crypto";
 import { AttributeIds, MessageSecurityMode, SecurityPolicy, type UserIdentityInfo, UserTokenType } from "node-opcua-client";
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
-import { textsOf } from "../../model/testing/warnings.ts";
+import { codesOf, textsOf } from "../../model/testing/warnings.ts";
 import type { Sink } from "../sink.ts";
 import kind from "./sink.ts";
 import { ANONYMOUS, batchOf, type ClientOptions, createRig, good, layoutOf, type Rig, reportOf, user, variableOf } from "./testing/rig.ts";
@@ -95,6 +95,7 @@ describe("by default", () => {
 
   test("a server that nobody can log in to says so", async () => {
     const { warnings } = await serve({}, {});
+    expect(codesOf(warnings)).toContain("log_in_impossible");
     expect(textsOf(warnings).join()).toContain("log-in is impossible");
   });
 
@@ -163,6 +164,7 @@ describe("policies that are withdrawn", () => {
       const options = { securityMode: MessageSecurityMode[mode], securityPolicy };
       expect(await attempt(url, user("op", PASSWORD), options)).toBe(21.5);
       expect(await attempt(url, user("op", "wrong"), options)).toContain("BadUserAccessDenied");
+      expect(codesOf(warnings)).toContain("security_policy_weak");
       expect(textsOf(warnings)).toEqual([expect.stringContaining(name)]);
     },
   );

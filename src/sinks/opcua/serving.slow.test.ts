@@ -3,7 +3,7 @@ import { DataValue } from "node-opcua-client";
 import { beforeEach, describe, expect, onTestFinished, test, vi } from "vitest";
 import { silentLog } from "../../model/context.ts";
 import type { Layout } from "../../model/layout.ts";
-import { textsOf } from "../../model/testing/warnings.ts";
+import { codesOf, textsOf } from "../../model/testing/warnings.ts";
 import type { Nodes, UaObject } from "./nodes.ts";
 import { createPoint, type ServedVariable } from "./points.ts";
 import { Serving } from "./serving.ts";
@@ -201,6 +201,7 @@ describe("describe", () => {
     await serving.write(batchOf(twin, [good(1), good(2)]));
     expect(shown("v-b")).toEqual(["Good", 2]);
     expect(shown("v-a")).toEqual(["BadWaitingForInitialData", null]);
+    expect(codesOf(serving.warnings())).toContain("values_not_shown");
     expect(textsOf(serving.warnings())).toEqual(["1 variable of oven cannot be served, the first of them a: v-a is taken"]);
     await serving.describe([reportOf(twin)]);
     expect(serving.variables).toBe(2);

@@ -161,7 +161,7 @@ export const RESOURCE_TESTS: ConsumerTests = {
   async "2.2 type"(consumer) {
     const { record, warnings } = await wantedSource(consumer, { type: "s7", host: "10.0.0.5" }, "modbus_tcp");
     expect(record.type).toBe("s7");
-    expect(warnings).toEqual([expect.stringContaining('details.type is "s7", which is taken')]);
+    expect(warnings).toEqual([{ code: "types_contradict", text: expect.stringContaining('details.type is "s7", which is taken') }]);
   },
   async "2.2 security_settings"(consumer) {
     for (const security_mode of MODES) {
