@@ -24,6 +24,7 @@ const REPORT = {
   error: null,
   next_retry_at: null,
   interval_ms: 1000,
+  warnings: [],
   layout: LAYOUT,
 } as unknown as SourceReport;
 const batch = (number: number): SinkBatch => ({ id: `e-${number}`, layout: LAYOUT, readouts: [plainReadout(3, number)], backlog: false });
