@@ -3,7 +3,6 @@ import { mkdirSync } from "node:fs";
 import path from "node:path";
 import { DRIVERS } from "../drivers/index.ts";
 import { Agent } from "./agent/agent.ts";
-import { createResolver } from "./agent/resolve.ts";
 import { apiAccess } from "./api/access.ts";
 import type { BufferBounds } from "./buffer/buffer-file.ts";
 import { Applier, type LocalSettings } from "./configuration/applier.ts";
@@ -18,6 +17,7 @@ import { policyFile, type StartPolicy, startPolicy } from "./configuration/polic
 import { Reloader } from "./configuration/reloader.ts";
 import { DEFAULT_SETTINGS_FILE, type LoadedSettings, type StartSettings, variablesDir } from "./configuration/settings-file.ts";
 import { listenRefusal, PolicyInForce } from "./lib/policy.ts";
+import { createResolver } from "./lib/resolver.ts";
 import { childEnv } from "./lib/thread/process.ts";
 import type { Clock } from "./model/clock.ts";
 import { formatDuration } from "./model/duration.ts";

@@ -2,7 +2,7 @@ import { getEventListeners } from "node:events";
 import net, { type AddressInfo } from "node:net";
 import { Worker } from "node:worker_threads";
 import { afterEach, describe, expect, it } from "vitest";
-import { createResolver, permittedResolve } from "../../src/agent/resolve.ts";
+import { createResolver, permittedResolve } from "../../src/lib/resolver.ts";
 import { silentLog } from "../../src/model/context.ts";
 import { ReasonError } from "../../src/model/reason.ts";
 import type { DriverContext } from "../driver.ts";

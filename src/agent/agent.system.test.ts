@@ -3,9 +3,9 @@ import type { AnyDriver } from "../../drivers/driver.ts";
 import modbus from "../../drivers/modbus_tcp/driver.ts";
 import { clock, holding, plant, rig, running, source, variable } from "../../test/support/agent.ts";
 import { freePort } from "../../test/support/free-port.ts";
+import { createResolver } from "../lib/resolver.ts";
 import { silentLog } from "../model/context.ts";
 import { textsOf } from "../model/testing/warnings.ts";
-import { createResolver } from "./resolve.ts";
 
 describe("the agent", () => {
   it("reads what is wanted, again and again, over one kept connection", async () => {

@@ -3,8 +3,8 @@ import { describe, expect, it } from "vitest";
 import { z } from "zod";
 import { type AnyDriver, defineDriver, type Limits, type Request } from "../../drivers/driver.ts";
 import { clock, running, source, variable } from "../../test/support/agent.ts";
+import { createResolver, type LookUp } from "../lib/resolver.ts";
 import { ReasonError } from "../model/reason.ts";
-import { createResolver, type LookUp } from "./resolve.ts";
 
 interface Details {
   readonly host: string;

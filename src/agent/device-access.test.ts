@@ -2,12 +2,12 @@ import { expect, it } from "vitest";
 import type { AnySession } from "../../drivers/driver.ts";
 import modbus from "../../drivers/modbus_tcp/driver.ts";
 import { source } from "../../test/support/agent.ts";
+import { createResolver } from "../lib/resolver.ts";
 import { silentLog } from "../model/context.ts";
 import { ReasonError } from "../model/reason.ts";
 import { ConnectionPool, type Granted, type Turn } from "./connection-pool.ts";
 import { DeviceAccess } from "./device-access.ts";
 import { DeviceMemories } from "./device-memory.ts";
-import { createResolver } from "./resolve.ts";
 import { specOf } from "./source-spec.ts";
 
 const forever = new AbortController().signal;

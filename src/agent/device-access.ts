@@ -1,4 +1,5 @@
 import type { DriverContext } from "../../drivers/driver.ts";
+import { lookedUp, permittedResolve, type Resolver } from "../lib/resolver.ts";
 import { type Address, deviceKey, literalAddress } from "../model/address.ts";
 import type { Context, Log } from "../model/context.ts";
 import type { HabitName } from "../model/habit.ts";
@@ -8,7 +9,6 @@ import { ReasonError } from "../model/reason.ts";
 import type { ConnectionPool, Granted, Membership } from "./connection-pool.ts";
 import type { DeviceMemories } from "./device-memory.ts";
 import type { FrameRings, RingMember } from "./frame-rings.ts";
-import { lookedUp, permittedResolve, type Resolver } from "./resolve.ts";
 import type { SourceSpec } from "./source-spec.ts";
 
 export interface AccessDeps {

@@ -4,7 +4,7 @@ import type { BufferFileReader } from "../buffer/reader.ts";
 import { logOver } from "../lib/thread/log.ts";
 import type { Port } from "../lib/thread/port.ts";
 import { bootTimeOf, type Clock, isoTimeAt, upMsOf } from "../model/clock.ts";
-import type { Log } from "../model/context.ts";
+import type { Log, NameMemory } from "../model/context.ts";
 import { messageOf, toReasonError } from "../model/failure.ts";
 import type { Pki } from "../model/pki.ts";
 import type { Permit, Policy } from "../model/policy.ts";
@@ -24,6 +24,8 @@ export interface DeliveryOptions extends Partial<PumpLimits> {
   readonly sinks?: Readonly<Record<string, SinkEntry>>;
   /** Which addresses sinks may connect to; default: all. */
   readonly permit?: Permit;
+  /** Default: the system is asked each time. */
+  readonly names?: NameMemory;
   /** Words for why a sink may not listen on an address; default: it may. */
   readonly listenRefusal?: (at: string) => string | undefined;
   /** Puts another policy in force, which permit and listenRefusal follow; default: there is none. */
@@ -217,13 +219,13 @@ export class DeliveryEngine {
   }
 
   #portOf(uuid: string): PumpPort {
-    const { permit, listenRefusal, memoryDir } = this.#options;
+    const { permit, names, listenRefusal, memoryDir } = this.#options;
     const pki = this.#pki;
     const buffer = this.#buffer;
     return {
       log: this.#log,
       clock: this.#clock,
-      surroundings: { ...(permit && { permit }), ...(listenRefusal && { listenRefusal }), ...(pki && { pki }) },
+      surroundings: { ...(permit && { permit }), ...(names && { names }), ...(listenRefusal && { listenRefusal }), ...(pki && { pki }) },
       ...(memoryDir !== undefined && { memoryDir }),
       layout: (id) => buffer.layout(id),
       read: (from, to, maxBytes) => this.#usedStamps.restored(buffer.read(from, to, maxBytes)),

@@ -14,8 +14,8 @@ const RULES: readonly Rule[] = [
   { from: /^src\/model\//, never: /^(src\/(?!model\/)|drivers\/|npm:(?!zod$)|node:)/, why: "the vocabulary depends on nothing but zod" },
   {
     from: /^drivers\//,
-    never: /^src\/(?!model\/|lib\/(?:launch|networks|system-lookup)\.ts)/,
-    why: "a driver knows the vocabulary, not the agent; launching, networks and the system's look-up are one for all",
+    never: /^src\/(?!model\/|lib\/(?:launch|networks|system-lookup|tcp-opening)\.ts)/,
+    why: "a driver knows the vocabulary, not the agent; launching, networks, the system's look-up and the opening of TCP are one for all",
   },
   {
     from: /^drivers\/plugin\//,

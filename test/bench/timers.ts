@@ -1,9 +1,9 @@
 import { monitorEventLoopDelay } from "node:perf_hooks";
 import modbus from "../../drivers/modbus_tcp/driver.ts";
 import { Agent } from "../../src/agent/agent.ts";
-import { createResolver } from "../../src/agent/resolve.ts";
 import { nextTick, stableFraction } from "../../src/agent/time.ts";
 import { heaps } from "../../src/lib/heap.ts";
+import { createResolver } from "../../src/lib/resolver.ts";
 import { silentLog } from "../../src/model/context.ts";
 import { startClock } from "../../src/os/clock.ts";
 import { createNameLookup } from "../../src/os/name-lookup.ts";

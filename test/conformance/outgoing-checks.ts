@@ -1,4 +1,6 @@
-import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { once } from "node:events";
+import net, { type AddressInfo } from "node:net";
+import { afterEach, beforeEach, describe, expect, onTestFinished, test } from "vitest";
 import { plainLayout, plainReadout } from "../../src/buffer/testing/readouts.ts";
 import type { SinkSpec } from "../../src/delivery/messages.ts";
 import { type Context, silentLog } from "../../src/model/context.ts";
@@ -33,6 +35,8 @@ export interface Harness extends Refusals {
    * request of its own: they may overtake each other, and the receiver sorts by time.
    */
   readonly lasts: boolean;
+  /** The details name its server, for which the policy is asked. False: its address is one of the settings' own. */
+  readonly asksPolicy?: boolean;
   /** Its receiver takes losses: Receiver.losses is there. */
   readonly takesLosses: boolean;
   readonly start: () => Promise<Receiver>;
@@ -78,6 +82,27 @@ export function checkOutgoing(type: string, harness: Harness, registry: Readonly
     });
 
     checkEveryKind(type, harness, { registry, spec, ctx, open, batch });
+
+    if (harness.asksPolicy !== false)
+      test("sends no packet to an address that the policy closes", async () => {
+        let connections = 0;
+        const server = net.createServer((socket) => {
+          connections++;
+          socket.destroy();
+        });
+        await once(server.listen(0, "127.0.0.1"), "listening");
+        onTestFinished(() => void server.close());
+        const { port } = server.address() as AddressInfo;
+        const permit = (address: string, at: number) => (at === port ? `${address} port ${at} is closed` : undefined);
+        for (const host of ["127.0.0.1", "localhost"]) {
+          const error = await failure(openSink(spec({ host, port }), ctx({ permit }), registry));
+          expect([error.condition, connections]).toEqual(["forbidden_by_policy", 0]);
+        }
+        // The server would have seen it.
+        const sink = await openSink(spec({ host: "127.0.0.1", port }), ctx(), registry).catch(() => undefined);
+        await sink?.close();
+        await expect.poll(() => connections).toBeGreaterThan(0);
+      });
 
     test("holds a batch once write has resolved, and never before", async () => {
       const sink = await open();

@@ -49,6 +49,7 @@ const HARNESSES: Readonly<Record<(typeof OUTGOING)[number], Harness>> = {
     ],
   },
   platform: {
+    asksPolicy: false,
     lasts: false,
     takesLosses: true,
     async start() {

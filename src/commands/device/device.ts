@@ -1,10 +1,10 @@
 import { resolve } from "node:path";
 import type { AnyDriver, DriverContext, DriverEntry } from "../../../drivers/driver.ts";
 import { DRIVERS } from "../../../drivers/index.ts";
-import { permittedResolve } from "../../agent/resolve.ts";
 import { type LoadedPolicy, loadPolicy, policyFile } from "../../configuration/policy-file.ts";
 import { SettingsError } from "../../configuration/strict-yaml.ts";
 import { permitOf } from "../../lib/policy.ts";
+import { permittedResolve } from "../../lib/resolver.ts";
 import { explainReason, type Where } from "../../model/catalogue.ts";
 import type { Log } from "../../model/context.ts";
 import { parseDuration } from "../../model/duration.ts";

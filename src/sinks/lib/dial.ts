@@ -1,8 +1,12 @@
-import { connect, type LookupFunction, type Socket } from "node:net";
-import { systemAddresses } from "../../lib/system-lookup.ts";
+import type { Socket } from "node:net";
+import { permittedResolve } from "../../lib/resolver.ts";
+import { openSocket } from "../../lib/tcp-opening.ts";
+import type { Context } from "../../model/context.ts";
 import { toReasonError } from "../../model/failure.ts";
-import type { Permit } from "../../model/policy.ts";
 import { ReasonError } from "../../model/reason.ts";
+
+/** First keep-alive probe after this long without traffic; what is published and not acknowledged has a deadline of its own. */
+const KEEP_ALIVE_MS = 30_000;
 
 export interface Dial {
   readonly host: string;
@@ -11,51 +15,33 @@ export interface Dial {
   readonly nameMs: number;
   /** TCP connect; below 3.1 s a failed ARP shows as TIMEOUT. */
   readonly connectMs: number;
-  /** Addresses that it forbids are not connected to; absent: all are permitted. */
-  readonly permit?: Permit | undefined;
 }
 
-/** Resolves once TCP is connected. Throws ReasonError; leaves no socket behind then. The caller listens for errors from then on. */
-export async function dial({ host, port, nameMs, connectMs, permit }: Dial, signal: AbortSignal): Promise<Socket> {
-  if (port < 1 || port > 65_535)
-    throw new ReasonError("UNKNOWN", `port: ${port} cannot be connected to; it must be within 1 and 65535`, {
-      condition: "configuration_invalid",
-    });
-  const found = await withDeadline(systemAddresses(host), nameMs, signal, () => {
+/**
+ * Opens TCP for a sink, by the policy and the memory for names of its context: addresses that the policy forbids are not connected to, and a
+ * name server that is away keeps no sink from a server that it was connected to before. Throws ReasonError; leaves no socket behind then. The
+ * caller listens for errors from then on.
+ */
+export async function dial({ host, port, nameMs, connectMs }: Dial, { signal, permit, names }: Context): Promise<Socket> {
+  const found = permittedResolve(names, permit, port)(host, signal);
+  const addresses = await withDeadline(found, nameMs, signal, () => {
     return new ReasonError("LOOKUP_ERROR", `no answer within ${nameMs} ms to the look-up of ${host}`);
   });
-  const addresses = found.filter(({ address }) => permit?.(address, port) === undefined);
-  const [refused] = found;
-  if (addresses.length === 0 && refused)
-    throw new ReasonError("UNKNOWN", permit?.(refused.address, port) ?? `${host} may not be connected to`, {
-      condition: "forbidden_by_policy",
-    });
-  const known: LookupFunction = (_host, options, done) => {
-    const [first] = addresses;
-    if (options.all || !first) done(null, [...addresses]);
-    else done(null, first.address, first.family);
-  };
-  const socket = connect({ host, port, lookup: known, noDelay: true, keepAlive: true, keepAliveInitialDelay: 30_000 });
   try {
-    await withDeadline(connected(socket), connectMs, signal, () => {
-      return new ReasonError("TIMEOUT", `${host}:${port} did not accept a connection within ${connectMs} ms`);
-    });
-    return socket;
+    return await openSocket(
+      { host, port, addresses, connectMs, keepAliveMs: KEEP_ALIVE_MS },
+      { signal, onAbort: stopped },
+      ({ socket, address }) => {
+        names?.connected({ host, port }, address);
+        // An error that comes before the caller listens is told by the end of the socket.
+        socket.on("error", () => {});
+        return socket;
+      },
+    );
   } catch (error) {
-    socket.on("error", () => {});
-    socket.destroy();
-    throw toReasonError(error);
+    names?.suspect({ host, port });
+    throw error;
   }
-}
-
-function connected(socket: Socket): Promise<void> {
-  return new Promise((done, fail) => {
-    socket.once("connect", () => {
-      socket.off("error", fail);
-      done();
-    });
-    socket.once("error", fail);
-  });
 }
 
 /** Settles with `work`, or throws what `late` makes after `ms`, or CONNECTION_CLOSED on abort. `work` is left to itself then. */

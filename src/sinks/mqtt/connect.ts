@@ -105,7 +105,7 @@ async function attempt(options: ConnectOptions, version: 4 | 5, retains: boolean
   const { connectTimeoutMs } = options;
   const endpoint = endpointOf(options);
   const { host, port } = options;
-  const plain = await dial({ host, port, nameMs: connectTimeoutMs, connectMs: connectTimeoutMs, permit: ctx.permit }, ctx.signal);
+  const plain = await dial({ host, port, nameMs: connectTimeoutMs, connectMs: connectTimeoutMs }, ctx);
   const socket = options.tls ? await secure(plain, options.tls, { host, port, timeoutMs: connectTimeoutMs }, ctx.signal) : plain;
   const client = createClient(socket, options, version, retains);
   const sentMs = performance.now();

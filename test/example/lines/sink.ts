@@ -43,8 +43,8 @@ export default defineSink<LinesDetails, LinesSettings>({
   takesExploration: false,
   endpoint: ({ host, port }) => `${host}:${port}`,
   publishIntervalMs: ({ publish_interval }, unit) => publishIntervalMs(publish_interval, unit),
-  async open({ details: { host, port }, settings: { in_flight, answer_ms } }, { signal, permit }) {
-    const socket = await dial({ host, port, nameMs: NAME_MS, connectMs: CONNECT_MS, permit }, signal);
+  async open({ details: { host, port }, settings: { in_flight, answer_ms } }, ctx) {
+    const socket = await dial({ host, port, nameMs: NAME_MS, connectMs: CONNECT_MS }, ctx);
     return new LinesSink(socket, in_flight, answer_ms);
   },
 });

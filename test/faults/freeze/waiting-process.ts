@@ -4,7 +4,7 @@ import { IdPool } from "../../../drivers/lib/ids.ts";
 import { resolveHost } from "../../../drivers/lib/resolve.ts";
 import { openTcp } from "../../../drivers/lib/tcp.ts";
 import { openUdp } from "../../../drivers/lib/udp.ts";
-import { createResolver } from "../../../src/agent/resolve.ts";
+import { createResolver } from "../../../src/lib/resolver.ts";
 import { silentLog } from "../../../src/model/context.ts";
 import { createNameLookup } from "../../../src/os/name-lookup.ts";
 

@@ -1,7 +1,7 @@
 import { createInterface } from "node:readline";
 import { Agent } from "../../../src/agent/agent.ts";
-import { createResolver } from "../../../src/agent/resolve.ts";
 import type { SourceInput } from "../../../src/agent/source-spec.ts";
+import { createResolver } from "../../../src/lib/resolver.ts";
 import { silentLog } from "../../../src/model/context.ts";
 import { startClock } from "../../../src/os/clock.ts";
 import { createNameLookup } from "../../../src/os/name-lookup.ts";

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { type Address, createResolver, type LookUp, permittedResolve } from "./resolve.ts";
+import { type Address, createResolver, type LookUp, permittedResolve } from "./resolver.ts";
 
 const forever = new AbortController().signal;
 const v4 = (address: string): Address => ({ address, family: 4 });

@@ -1,10 +1,9 @@
-import type { Endpoint } from "../../drivers/driver.ts";
-import { systemAddresses } from "../lib/system-lookup.ts";
 import { type Address, deviceKey, literalAddress } from "../model/address.ts";
 import { Deadline } from "../model/deadline.ts";
 import { errorCode, toReasonError } from "../model/failure.ts";
 import type { Permit } from "../model/policy.ts";
 import { ReasonError } from "../model/reason.ts";
+import { systemAddresses } from "./system-lookup.ts";
 
 export type { Address } from "../model/address.ts";
 
@@ -20,7 +19,10 @@ export interface ResolverOptions {
 }
 
 /** A host's port: where one of several addresses answers, another may be the one for another port. */
-export type HostPort = Pick<Endpoint, "host" | "port">;
+export interface HostPort {
+  readonly host: string;
+  readonly port: number;
+}
 
 /** Names to addresses, with a memory: a name server that is away stops nobody who has been connected before. */
 export interface Resolver {
@@ -54,7 +56,7 @@ interface Entry {
   addresses: readonly Address[];
   /** See Resolver.deviceKey; undefined: it was never looked up. */
   deviceKey: string | undefined;
-  /** Of the last good look-up. */
+  /** Time of the last good look-up. */
   atMs: number;
   fresh: boolean;
   /** By port. */
@@ -77,9 +79,9 @@ const FRESH_MS = 10_000;
 const GRACE_MS = 500;
 const LOOK_UP_MS = 10_000;
 const MAX_NAMES = 2000;
-/** Of one name; a name server may say anything. */
+/** Addresses of one name; a name server may say anything. */
 const MAX_ADDRESSES = 16;
-/** Of one name, that something is remembered of. */
+/** Ports of one name that something is remembered of. */
 const MAX_PORTS = 64;
 
 /** The name does not exist, and a name server says so; all other errors say that none could be asked. */
