@@ -19,7 +19,7 @@ export interface WriterOptions extends AttemptOptions {
   readonly log: Log;
   /** These rows are about to be sent. */
   readonly sending: (rows: readonly StoredBatch[]) => readonly StoredBatch[];
-  /** What the report shows of all this. */
+  /** The report of the sink. */
   readonly state: Pick<SinkState, "wrote" | "dropped" | "recovered" | "held" | "keeping">;
   /** About how many bytes a sink may make of what is written at once, but for a single batch. */
   readonly maxUnderWayBytes: number;
@@ -74,7 +74,7 @@ export class Writer {
     return this.#underWay === 0;
   }
 
-  /** What waits does so on purpose: it is held, or tried in messages of its own. */
+  /** Values wait on purpose: they are held, or tried in messages of their own. */
   holdsBack(): boolean {
     return this.#isolation.isGivenUp || this.#isolation.suspects.length > 0 || keeping(this.#isolation) !== undefined;
   }

@@ -28,7 +28,7 @@ export interface Prepared {
 /** A row's time may be any number. */
 const timeText = (epochMs: number): string => (Math.abs(epochMs) <= 8.64e15 ? new Date(epochMs).toISOString() : String(epochMs));
 
-/** What is due, as the sink gets it. `read` gives a row as the file has it. Throws if the file cannot be read. */
+/** Makes what is due as the sink gets it. `read` gives a row as the file has it. Throws if the file cannot be read. */
 export function prepare(
   due: Due,
   read: (row: number) => StoredBatch | undefined,

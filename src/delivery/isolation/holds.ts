@@ -2,7 +2,7 @@ import type { Hold } from "../../sinks/sink.ts";
 import type { Held, Isolation, Part } from "./state.ts";
 
 /**
- * What the server refuses for now is held by source. One try at a time looks whether it is over: after the first value that passes, the rest
+ * Values that the server refuses for now are held by source. One try at a time looks whether it is over: after the first value that passes, the rest
  * follows at once. After the time that the sink names it is given up; what is refused later is not held, until something of the source passes.
  */
 
@@ -29,7 +29,7 @@ export const isFull = ({ heldPieces }: State): boolean => heldPieces >= MAX_PIEC
 /** Why, of those that are held first. */
 export const heldDetail = ({ holds }: State): string | undefined => [...holds.values()].find(hasParts)?.detail;
 
-/** What is refused of the source is given up at once. */
+/** A refusal of the source gives its values up at once. */
 export function isHoldOver({ holds }: State, source: string, nowMs: number): boolean {
   const held = holds.get(source);
   return held !== undefined && nowMs >= held.untilMs;

@@ -61,7 +61,7 @@ export interface Attempt {
   readonly name: string;
 }
 
-/** What is known of the rows of a file. */
+/** The part of the state that is about rows of one file. */
 export const forgotten = () => ({
   /** In the order in which they are tried. */
   suspects: [] as Suspect[],

@@ -198,7 +198,7 @@ test("values that are dropped at once are not tried with those that were refused
   ]);
 });
 
-/** What a play does: `which` picks among what is under way, `mod` and `size` the messages of it that are refused. */
+/** Moves of a play: `which` picks among what is under way, `mod` and `size` the messages of it that are refused. */
 type Move =
   | { readonly do: "begin" }
   | { readonly do: "wait"; readonly ms: number }

@@ -22,7 +22,7 @@ import { add, countLosses, failed, learn, MESSAGE_BYTES, maxMessageBytes, passed
 /** An open connection that lasts so long, and so long after a refusal, is not closed for another reason than the next write. */
 const PROOF_MS = 500;
 
-/** What was in one refused message; with `hold` in all that the server refuses for now. */
+/** The contents of one refused message; with `hold`, of all that the server refuses for now. */
 export interface Refused {
   readonly pieces: readonly Counted[];
   readonly detail: string;
@@ -66,7 +66,7 @@ interface Events {
 }
 export type Event = { [What in keyof Events]: { readonly what: What } & Events[What] }[keyof Events];
 
-/** What each event teaches. */
+/** The lesson of each event. */
 const LESSONS: { readonly [What in keyof Events]: (turn: Turn, event: Events[What]) => void } = {
   opened,
   suspected,
@@ -103,7 +103,7 @@ export function keeping(state: Isolation): string | undefined {
 }
 
 /**
- * What is to be written apart now. One that needs quiet waits until the connection has proved that it lasts, then until nothing else is under
+ * Names the parts that are to be written apart now. One that needs quiet waits until the connection has proved that it lasts, then until nothing else is under
  * way (`isIdle`), and until the server has not closed the connection for a refusal. `untilMs`: all else waits so long; infinite: until a write ends.
  */
 export function nextApart(state: Isolation, nowMs: number, isIdle: boolean): Due | { readonly untilMs: number } | undefined {
