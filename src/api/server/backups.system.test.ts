@@ -222,9 +222,10 @@ test("an export is restored with the keys, passwords and trail of what it replac
   const made = await makeBackup(file);
   await api.server.close();
   const exported = join(api.folder, "export.json");
-  writeFileSync(exported, text);
+  writeFileSync(exported, text.replace(`"name":"plc"`, `"name":"plc","colour":"red"`));
   expect((await lookAtRestore(placesOf(file), exported, "backup")).lost).toEqual({ count: 1, names: ["mistake"] });
-  expect((await restore(placesOf(file), exported, "backup")).warnings).toEqual([]);
+  const { warnings: left } = await restore(placesOf(file), exported, "backup");
+  expect(left).toEqual([expect.stringMatching(/\(plc\): colour: is not taken over$/)]);
   expect(after()).toMatchObject({ document: before.document, keys: before.keys });
   expect(after().trail.length).toBeGreaterThan(before.trail.length);
   expect(await secrets()).toEqual(password);

@@ -17,18 +17,16 @@ import { openVariables } from "./variables.ts";
 
 const VERSION = 1;
 
-/** Columns of the lists that only a backup has; bytes are base64. */
-const COLUMNS: Readonly<Record<Kept, { readonly columns: readonly string[]; readonly bytes?: string }>> = {
-  api_keys: { columns: ["id", "hash", "role", "collector", "file", "created_at", "name"], bytes: "hash" },
-  secrets: { columns: ["owner", "field", "sealed"], bytes: "sealed" },
-  audit: {
-    columns: ["id", "at", "role", "key_id", "key_name", "address", "operation", "resource", "fields", "name", "changes", "os_user"],
-  },
+/** Columns of the lists that only a backup has. */
+const COLUMNS: Readonly<Record<Kept, readonly string[]>> = {
+  api_keys: ["id", "hash", "role", "collector", "file", "created_at", "name"],
+  secrets: ["owner", "field", "sealed"],
+  audit: ["id", "at", "role", "key_id", "key_name", "address", "operation", "resource", "fields", "name", "changes", "os_user"],
 };
+/** Columns of bytes: hexadecimal digits in the document. */
+const BYTES: ReadonlySet<string> = new Set(["hash", "sealed"]);
 /** Rows of one read: it blocks the server's thread for a millisecond or so. */
 const ROWS_AT_ONCE = 200;
-
-type Row = Readonly<Record<string, string | number | null | Uint8Array>>;
 
 interface AnyPage {
   readonly data: readonly unknown[];
@@ -88,16 +86,12 @@ const withoutUser = (record: unknown): unknown =>
     : record;
 
 function* keptPages(db: Database, kept: Kept): Generator<readonly unknown[]> {
-  const { columns } = COLUMNS[kept];
-  const select = db.prepare<[number], Row & { readonly at_row: number }>(
+  const columns = COLUMNS[kept].map((one) => (BYTES.has(one) ? `hex(${one}) AS ${one}` : one));
+  const select = db.prepare<[number], { readonly at_row: number }>(
     `SELECT rowid AS at_row, ${columns.join(", ")} FROM ${kept} WHERE rowid > ? ORDER BY rowid LIMIT ${ROWS_AT_ONCE}`,
   );
   for (let rows = select.all(0); rows.length > 0; rows = select.all(rows.at(-1)?.at_row ?? 0))
-    yield rows.map(({ at_row: _, ...row }) =>
-      Object.fromEntries(
-        Object.entries(row).map(([name, value]) => [name, value instanceof Uint8Array ? Buffer.from(value).toString("base64") : value]),
-      ),
-    );
+    yield rows.map(({ at_row: _, ...row }) => row);
 }
 
 const rowsSchema = z.array(z.record(z.string(), z.union([z.string(), z.number(), z.null()]))).default([]);
@@ -111,12 +105,9 @@ export function keptOf(content: object): Readonly<Record<Kept, z.output<typeof r
 /** Puts the lists of a backup in the place of those in the database. */
 export function replaceKept(db: Database, lists: NonNullable<ReturnType<typeof keptOf>>): void {
   for (const kept of KEPT) {
-    const { columns, bytes } = COLUMNS[kept];
+    const values = COLUMNS[kept].map((one) => (BYTES.has(one) ? `unhex(@${one})` : `@${one}`));
     db.exec(`DELETE FROM ${kept}`);
-    const insert = db.prepare(`INSERT INTO ${kept} (${columns.join(", ")}) VALUES (${columns.map((one) => `@${one}`).join(", ")})`);
-    for (const row of lists[kept]) {
-      const sealed = bytes === undefined ? undefined : row[bytes];
-      insert.run({ ...row, ...(bytes !== undefined && { [bytes]: Buffer.from(String(sealed), "base64") }) });
-    }
+    const insert = db.prepare(`INSERT INTO ${kept} (${COLUMNS[kept].join(", ")}) VALUES (${values.join(", ")})`);
+    for (const row of lists[kept]) insert.run(row);
   }
 }

@@ -49,6 +49,8 @@ interface Document {
   readonly collector: string | null;
   readonly hasVariables: boolean;
   readonly kept: ReturnType<typeof keptOf>;
+  /** Fields of the file that are not taken over, in words. */
+  readonly warnings: readonly string[];
 }
 
 /** A summary with what it counts. */
@@ -184,21 +186,23 @@ function readDocument(file: string): Document {
     throw new Error(`${what}: ${messageOf(error)}`, { cause: error });
   }
   if (typeof content !== "object" || content === null || !("version" in content)) throw new Error(`${what}: it has no version`);
-  return { records: recordsOf(content), collector: null, hasVariables: true, kept: keptOf(content) };
+  const { api_keys: _keys, secrets: _secrets, audit: _audit, ...lists } = content as Readonly<Record<string, unknown>>;
+  return { ...parsed(lists), collector: null, hasVariables: true, kept: keptOf(content) };
 }
 
 async function documentOfLastGood(file: string): Promise<Document> {
   const read = await readLastGood(file);
   if (read.type !== "loaded") throw new Error(read.message);
   const { collector, sources, sinks, variables } = read.configuration;
-  const records = recordsOf({ data_sources: sources, data_sinks: sinks, variables: variables ?? [] });
-  return { records, collector, hasVariables: variables !== null, kept: undefined };
+  const { records } = parsed({ data_sources: sources, data_sinks: sinks, variables: variables ?? [] });
+  // Its records hold what the collector reports, too.
+  return { records, warnings: [], collector, hasVariables: variables !== null, kept: undefined };
 }
 
-function recordsOf(content: unknown): ImportedRecords {
-  const { records, problems } = parseImport(content);
+function parsed(content: unknown): Pick<Document, "records" | "warnings"> {
+  const { problems, ...read } = parseImport(content);
   if (problems.length > 0) throw new Error(problems.join("; "));
-  return records;
+  return read;
 }
 
 /**
@@ -219,7 +223,7 @@ async function fillBase(places: RestorePlaces, temporary: string, actor: Actor):
 }
 
 /** Makes the records those of the document; gives what a person has to do in addition. */
-function bring(file: string, { records, collector, hasVariables, kept }: Document, actor: Actor): readonly string[] {
+function bring(file: string, { records, warnings, collector, hasVariables, kept }: Document, actor: Actor): readonly string[] {
   const db = openDatabase(file);
   try {
     const collectors = openCollectors(db);
@@ -234,11 +238,12 @@ function bring(file: string, { records, collector, hasVariables, kept }: Documen
     remove("data_sinks", records.data_sinks);
     if (hasVariables) remove("variables", records.variables);
     db.exec("DELETE FROM secrets WHERE owner NOT IN (SELECT uuid FROM data_sources) AND owner NOT IN (SELECT uuid FROM data_sinks)");
-    const { problems, warnings } = importRecords(db, { collectors, audit: openAudit(db), actor }, records, false);
-    if (problems.length > 0) throw new Error(`the configuration cannot be restored: ${problems.join("; ")}`);
-    if (!kept) return warnings;
+    const imported = importRecords(db, { collectors, audit: openAudit(db), actor }, records, false);
+    if (imported.problems.length > 0) throw new Error(`the configuration cannot be restored: ${imported.problems.join("; ")}`);
+    if (!kept) return [...warnings, ...imported.warnings];
+    // The import misses the secrets that come now.
     db.transaction(() => replaceKept(db, kept))();
-    return [];
+    return warnings;
   } finally {
     db.close();
   }
