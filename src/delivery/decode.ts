@@ -6,8 +6,8 @@ import type { Readout } from "../model/value.ts";
 import type { SinkBatch } from "../sinks/sink.ts";
 import type { Outcome } from "./acknowledgements.ts";
 import type { Job } from "./delivery-queue.ts";
+import type { Piece } from "./isolation/pieces.ts";
 import { createScratches } from "./scratches.ts";
-import type { Piece } from "./suspects.ts";
 
 export interface Decoded {
   /** Undefined: its layout is not known, and nothing in it can be read. */
@@ -85,7 +85,11 @@ function piecesOf(readout: Readout, pieces: readonly Piece[]): Readout {
 }
 
 /** An identifier has one content, however the rows are taken apart. */
-const digestOf = (pieces: readonly Piece[]): string => createHash("sha256").update(JSON.stringify(pieces)).digest("hex").slice(0, 8);
+const digestOf = (pieces: readonly Piece[]): string =>
+  createHash("sha256")
+    .update(JSON.stringify(pieces, ["row", "from", "to"]))
+    .digest("hex")
+    .slice(0, 8);
 
 function outcomeOf({ count, explorationCount }: StoredBatch, takesExploration: boolean, damaged: boolean): Outcome {
   const values = count + (takesExploration ? explorationCount : 0);

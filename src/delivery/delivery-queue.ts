@@ -236,27 +236,16 @@ export class DeliveryQueue {
     return joined;
   }
 
-  /** Settles a written job. `outcomes` by row of its group; undefined: the row is held from now on. */
-  settle(job: Job, outcomes: readonly (Outcome | undefined)[]): void {
-    if (this.#repeated.has(job.group)) return;
-    if (isUnstored(job.group)) {
-      const values = outcomes.reduce((sum, outcome) => sum + (outcome?.delivered ?? 0), 0);
-      if (this.#options.keepsAll && values > 0) this.#options.deliveredUnstored(values);
-      return;
-    }
-    this.#settleRows(job, outcomes);
-  }
-
   /**
-   * Holds the rows of a job that is part of a poison batch: they stay pending until settleHeld, also while the sink is closed, and rows
-   * behind them go on. Releases rows that are in no file, or newer elsewhere.
+   * Settles a job. `outcomes` by row of its group; undefined: the row is part of a poison batch. It is held: it stays pending until settleHeld,
+   * also while the sink is closed, and rows behind it are written. False: nothing is held, as the rows are in no file, or newer elsewhere.
    */
-  hold(job: Job): void {
-    if (!this.#repeated.has(job.group) && !isUnstored(job.group)) this.#settleRows(job, []);
-  }
-
-  isHeld(id: number): boolean {
-    return this.#held.has(id);
+  settle(job: Job, outcomes: readonly (Outcome | undefined)[]): boolean {
+    if (this.#repeated.has(job.group)) return false;
+    if (!isUnstored(job.group)) return this.#settleRows(job, outcomes);
+    const values = outcomes.reduce((sum, outcome) => sum + (outcome?.delivered ?? 0), 0);
+    if (this.#options.keepsAll && values > 0) this.#options.deliveredUnstored(values);
+    return false;
   }
 
   /** A held row as the file has it; undefined: it was dropped from the file meanwhile. Throws if the file cannot be read. */
@@ -379,9 +368,8 @@ export class DeliveryQueue {
     return first;
   }
 
-  /** Rows without an outcome are held. */
-  #settleRows(job: Job, outcomes: readonly (Outcome | undefined)[]): void {
-    if (job.generation !== this.#generation) return;
+  #settleRows(job: Job, outcomes: readonly (Outcome | undefined)[]): boolean {
+    if (job.generation !== this.#generation) return false;
     const lane = job.backlog ? this.#backlog : this.#live;
     if (job.backlog) {
       this.#olderUnderWay--;
@@ -396,6 +384,7 @@ export class DeliveryQueue {
       }
     }
     this.#acknowledge(lane.takeSettled());
+    return this.#options.keepsAll;
   }
 
   #mayAcknowledgeBehind(): boolean {

@@ -129,12 +129,8 @@ export class SinkPump {
       layout: (id) => port.layout(id),
       names: { startOf: (id) => port.startOf(id), life: port.life },
       sending: (rows) => (this.keepsAll ? port.sending(rows) : rows),
-      wrote: (source, refused, detail) => this.#state.wrote(source, refused, detail),
-      dropped: (values, detail, source) => this.#state.dropped(values, detail, source),
-      recovered: (source) => this.#state.recovered(source),
       maxUnderWayBytes: limits.maxUnderWayBytes,
-      held: (detail) => this.#state.held(detail),
-      keeping: (detail) => this.#state.keeping(detail),
+      state: this.#state,
     });
     const losses = { losses: () => port.losses(), epoch: () => port.epoch(), published: port.lossPublished };
     this.#notices = new Notices(this.keepsAll ? losses : undefined, this.#log);

@@ -1,26 +1,32 @@
+import type { StoredBatch } from "../buffer/buffer.ts";
 import type { Log } from "../model/context.ts";
 import { ReasonError } from "../model/reason.ts";
+import type { SinkBatch, WriteResult } from "../sinks/sink.ts";
+import type { Outcome } from "./acknowledgements.ts";
 import { type Decoded, decodeJob, withRefused } from "./decode.ts";
 import type { DeliveryQueue, Job } from "./delivery-queue.ts";
-import { Isolation, type IsolationOptions } from "./isolation.ts";
+import { type AttemptOptions, type Prepared, prepare, refusedOf } from "./isolation/attempt.ts";
+import { isFull, isHoldOver } from "./isolation/holds.ts";
+import { placesOf, valuesIn } from "./isolation/pieces.ts";
+import { newIsolation } from "./isolation/state.ts";
+import { apartDueMs, type Event, isIsolating, isQuiet, keeping, nextApart, step } from "./isolation/step.ts";
+import { isOverwhelmed, isSuspected, maxMessageBytes } from "./isolation/suspects.ts";
 import type { Opening } from "./opening.ts";
-import type { Suspect, Suspects } from "./suspects.ts";
+import type { SinkState } from "./sink-state.ts";
 
-export interface WriterOptions extends IsolationOptions {
+export interface WriterOptions extends AttemptOptions {
   readonly queue: DeliveryQueue;
   readonly log: Log;
-  /** A write of a source is through; so many of its values were refused and dropped. */
-  readonly wrote: (source: string, refused: number, detail: string | undefined) => void;
+  /** These rows are about to be sent. */
+  readonly sending: (rows: readonly StoredBatch[]) => readonly StoredBatch[];
+  /** The report of the sink. */
+  readonly state: Pick<SinkState, "wrote" | "dropped" | "recovered" | "held" | "keeping">;
   /** About how many bytes a sink may make of what is written at once, but for a single batch. */
   readonly maxUnderWayBytes: number;
-  /** Why values are kept to be tried again; undefined: none are. */
-  readonly keeping: (detail: string | undefined) => void;
 }
 
 /** After the file could not be read. */
 const READ_PAUSE_MS = 1000;
-/** An open connection that lasts so long, and so long after a refusal, is not closed for another reason than the next write. */
-const PROOF_MS = 500;
 /** A server that closes the connection so soon after a refusal may do so because of it. */
 const CLOSED_ON_REFUSAL_MS = 2000;
 const MAX_TIMER_MS = 2 ** 31 - 1;
@@ -28,45 +34,25 @@ const MAX_TIMER_MS = 2 ** 31 - 1;
 /** Writes the next jobs of the queue to the sink, as many at once as the sink takes; between them suspects, alone. */
 export class Writer {
   readonly #options: WriterOptions;
-  readonly #isolation: Isolation;
-  readonly #suspects: Suspects;
+  /** Every decision about what is refused, held or suspected is taken from it. */
+  readonly #isolation = newIsolation();
   /** Normal jobs that the sink has. */
   readonly #jobs = new Set<Job>();
   #opening: Opening | undefined;
-  #openedMs = 0;
-  #passesBefore = 0;
-  #refusals = 0;
-  #refusedMs = Number.NEGATIVE_INFINITY;
   #underWay = 0;
   #underWayBytes = 0;
   #timer: NodeJS.Timeout | undefined;
   #soon: NodeJS.Immediate | undefined;
-  #notBeforeMs = 0;
   #isDraining = false;
-  /** A suspect was the last to be written: a normal job is next, so that others pass between suspects. */
-  #wasSuspect = false;
-  /** Normal jobs ended the opening before with nothing taken: in this one a suspect is first, or none would ever be tried. */
-  #isSuspectFirst = false;
-  /** This opening is ended from here: the writes under way are not the cause. */
-  #isGivenUp = false;
-  /** The last loss may have been due to a notice: once, the writes are not suspected for it. */
-  #isInDoubt = false;
 
   constructor(options: WriterOptions) {
     this.#options = options;
-    this.#isolation = new Isolation(options);
-    this.#suspects = this.#isolation.suspects;
   }
 
   open(opening: Opening): void {
     this.#opening = opening;
-    this.#openedMs = performance.now();
-    this.#passesBefore = this.#suspects.passes;
-    this.#isGivenUp = false;
-    this.#suspects.opened();
+    this.#learn({ what: "opened" });
     this.#options.queue.open();
-    this.#wasSuspect = !this.#isSuspectFirst;
-    if (this.#isInDoubt || this.#isSuspectFirst) this.#notBeforeMs = this.#openedMs + PROOF_MS;
     this.wake();
   }
 
@@ -79,7 +65,7 @@ export class Writer {
 
   /** The file is another one, or is gone: its rows come again. */
   forget(): void {
-    this.#isolation.clear();
+    this.#learn({ what: "left" });
     this.#jobs.clear();
     this.#reportKept();
   }
@@ -88,19 +74,19 @@ export class Writer {
     return this.#underWay === 0;
   }
 
-  /** What waits does so on purpose: it is held, or tried in messages of its own. */
+  /** Values wait on purpose: they are held, or tried in messages of their own. */
   holdsBack(): boolean {
-    return this.#isGivenUp || this.#suspects.size > 0 || this.#isolation.keeping() !== undefined;
+    return this.#isolation.isGivenUp || this.#isolation.suspects.length > 0 || keeping(this.#isolation) !== undefined;
   }
 
   /** Values pass over this opening, while suspects are being isolated. */
   isIsolating(): boolean {
-    return this.#suspects.size > 0 && this.#suspects.passes > this.#passesBefore;
+    return isIsolating(this.#isolation);
   }
 
   /** The server has just refused something: it may close the connection because of it. */
   hasJustRefused(): boolean {
-    return performance.now() - this.#refusedMs < CLOSED_ON_REFUSAL_MS;
+    return performance.now() - this.#isolation.refusedMs < CLOSED_ON_REFUSAL_MS;
   }
 
   /** Only what is live is still to be written. */
@@ -111,7 +97,7 @@ export class Writer {
 
   /** This opening ends, and not because of what is written. */
   giveUp(): void {
-    this.#isGivenUp = true;
+    this.#learn({ what: "given_up" });
   }
 
   /** No timer is left. */
@@ -122,20 +108,11 @@ export class Writer {
 
   /** The sink was lost: returns how many writes were under way. `isPublishing`: notices were, too. */
   lost({ message }: ReasonError, isPublishing: boolean): number {
-    const jobs = [...this.#jobs];
+    const jobs = [...this.#jobs].map(keyOf);
     this.#jobs.clear();
-    const writes = jobs.length + this.#isolation.underWay();
-    this.#isSuspectFirst = jobs.length > 0 && this.#suspects.size > 0 && this.#suspects.passes === this.#passesBefore;
-    if (this.#isGivenUp) {
-      this.#isolation.release();
-    } else if (writes === 0) {
-      this.#isInDoubt &&= isPublishing;
-    } else {
-      this.#isInDoubt = isPublishing && !this.#isInDoubt;
-      if (this.#isInDoubt) this.#isolation.release();
-      else this.#isolation.lost(jobs, message);
-      this.#reportKept();
-    }
+    const writes = jobs.length + this.#isolation.underWay.length;
+    this.#learn({ what: "lost", jobs, why: message, isPublishing });
+    this.#reportKept();
     return writes;
   }
 
@@ -143,16 +120,17 @@ export class Writer {
   wake(): void {
     clearTimeout(this.#timer);
     const opening = this.#opening;
-    if (!opening || this.#isGivenUp || this.#isolation.isQuiet() || this.#isFull(opening)) return;
+    const { isGivenUp, notBeforeMs, wasApart } = this.#isolation;
+    if (!opening || isGivenUp || isQuiet(this.#isolation) || this.#isFull(opening)) return;
     const nowMs = performance.now();
-    if (nowMs < this.#notBeforeMs) {
-      this.#wakeAt(this.#notBeforeMs, nowMs);
+    if (nowMs < notBeforeMs) {
+      this.#wakeAt(notBeforeMs, nowMs);
       return;
     }
     try {
-      this.#isolation.expire(nowMs);
+      this.#learn({ what: "time" }, nowMs);
       this.#reportKept();
-      const hasStarted = this.#wasSuspect
+      const hasStarted = wasApart
         ? this.#writeNext(opening, nowMs) || this.#writeApart(opening, nowMs)
         : this.#writeApart(opening, nowMs) || this.#writeNext(opening, nowMs);
       if (!hasStarted) this.#wakeAt(this.#nextDueMs(nowMs), nowMs);
@@ -172,16 +150,14 @@ export class Writer {
     });
   }
 
-  #wakeAt(atMs: number | undefined, nowMs: number): void {
-    if (atMs !== undefined) this.#timer = setTimeout(() => this.wake(), Math.min(Math.max(1, atMs - nowMs), MAX_TIMER_MS));
+  /** Infinite: another event wakes it. */
+  #wakeAt(atMs: number, nowMs: number): void {
+    if (Number.isFinite(atMs)) this.#timer = setTimeout(() => this.wake(), Math.min(Math.max(1, atMs - nowMs), MAX_TIMER_MS));
   }
 
-  #nextDueMs(nowMs: number): number | undefined {
-    const suspectMs = this.#isDraining ? undefined : this.#suspects.nextDueMs();
-    const heldMs = this.#isDraining ? undefined : this.#isolation.nextHeldMs();
-    const provedMs = this.#openedMs + PROOF_MS;
-    const apartMs = least(suspectMs === undefined ? undefined : Math.max(suspectMs, nowMs < provedMs ? provedMs : 0), heldMs);
-    return least(apartMs, this.#isolation.isFull() ? undefined : this.#options.queue.nextDueMs());
+  #nextDueMs(nowMs: number): number {
+    const queueMs = isFull(this.#isolation) ? undefined : this.#options.queue.nextDueMs();
+    return Math.min(queueMs ?? Number.POSITIVE_INFINITY, this.#isDraining ? Number.POSITIVE_INFINITY : apartDueMs(this.#isolation, nowMs));
   }
 
   #start(work: Promise<void>, writtenBytes = 0): void {
@@ -195,65 +171,73 @@ export class Writer {
     this.#wakeSoon();
   }
 
-  /**
-   * True: others wait. One that needs quiet does until the connection has proved that it lasts, then until nothing else is under way, and
-   * until the server has not closed the connection for a refusal.
-   */
-  #writeSuspect(opening: Opening, nowMs: number): boolean {
-    if (this.#isDraining) return false;
-    const suspect = this.#suspects.next(nowMs, nowMs - this.#openedMs >= PROOF_MS);
-    if (!suspect) return false;
-    if (suspect.needsQuiet && this.#underWay > 0) return true;
-    if (suspect.needsQuiet && nowMs < this.#refusedMs + PROOF_MS) {
-      this.#wakeAt(this.#refusedMs + PROOF_MS, nowMs);
+  /** Writes what is due apart from the others. True: also where the others wait for it. Throws if the file cannot be read. */
+  #writeApart(opening: Opening, nowMs: number): boolean {
+    const due = this.#isDraining ? undefined : nextApart(this.#isolation, nowMs, this.isIdle());
+    if (!due) return false;
+    if ("untilMs" in due) {
+      this.#wakeAt(due.untilMs, nowMs);
       return true;
     }
-    this.#wasSuspect = true;
-    this.#start(this.#attempt(opening, suspect, nowMs));
+    const { queue, sending } = this.#options;
+    const prepared = prepare(due, (row) => queue.readHeld(row), this.#options);
+    const { attempt, gone, damaged, rows, batch } = prepared;
+    this.#learn({ what: "begun", attempt, gone, damaged }, nowMs);
+    if (!batch || !this.#isolation.underWay.includes(attempt)) {
+      this.#wakeSoon();
+      return true;
+    }
+    sending(rows);
+    this.#start(this.#attempt(opening, prepared, batch));
     return true;
   }
 
-  #writeApart(opening: Opening, nowMs: number): boolean {
-    return this.#writeSuspect(opening, nowMs) || this.#writeHeld(opening, nowMs);
-  }
-
-  /** Throws if the file cannot be read. */
-  #writeHeld(opening: Opening, nowMs: number): boolean {
-    if (this.#isDraining) return false;
-    const trying = this.#isolation.tryHeld(opening, nowMs, this.#suspects.maxMessageBytes(nowMs));
-    if (!trying) return false;
-    this.#wasSuspect = true;
-    this.#start(trying.then(() => this.#afterWrite(opening)));
-    return true;
-  }
-
-  async #attempt(opening: Opening, suspect: Suspect, nowMs: number): Promise<void> {
+  async #attempt(opening: Opening, { attempt, rowOf }: Prepared, batch: SinkBatch): Promise<void> {
+    let result: WriteResult;
     try {
-      await this.#isolation.attempt(suspect, opening, least(suspect.maxMessageBytes, this.#suspects.maxMessageBytes(nowMs)));
+      result = await opening.sink.write(batch, opening.ctx);
     } catch (error) {
-      this.#unreadable(error);
+      opening.lose(error);
       return;
     }
+    const { refused, detail, refusals = [] } = result;
+    const { due, pieces, places } = attempt;
+    // A suspect has come here by a refusal, whatever the server says of it now.
+    const some = due.what === "held" ? refusals : refusals.map((refusal) => ({ parts: refusal.parts, detail: refusal.detail }));
+    this.#learn({ what: "tried", attempt, refused, detail, refusals: refusedOf(some, batch, rowOf, places, pieces) });
     this.#afterWrite(opening);
   }
 
   /** Throws if the file cannot be read. */
   #writeNext(opening: Opening, nowMs: number): boolean {
-    if (this.#isolation.isFull()) return false;
-    const job = this.#options.queue.next(nowMs, opening.sink.inFlight, opening.sink.older?.());
+    if (isFull(this.#isolation)) return false;
+    const { queue } = this.#options;
+    const job = queue.next(nowMs, opening.sink.inFlight, opening.sink.older?.());
     if (!job) return false;
-    if (this.#suspects.isSuspected(job)) {
-      this.#isolation.hold(job);
+    if (isSuspected(this.#isolation, keyOf(job))) {
+      this.#suspect(job);
       this.#wakeSoon();
       return true;
     }
-    this.#wasSuspect = false;
+    this.#learn({ what: "writing" }, nowMs);
     this.#start(this.#write(opening, job), job.group.writtenBytes);
     return true;
   }
 
+  #suspect(job: Job): void {
+    const { queue, takesExploration } = this.#options;
+    if (!queue.settle(job, [])) return;
+    const { layout, rows } = job.group;
+    const pieces = rows.map(({ id, count, explorationCount }) => ({
+      row: id,
+      from: 0,
+      values: count + (takesExploration ? explorationCount : 0),
+    }));
+    this.#learn({ what: "suspected", job: keyOf(job), layout, backlog: job.backlog, pieces });
+  }
+
   async #write(opening: Opening, job: Job): Promise<void> {
-    const { queue, layout, takesExploration, names, sending, wrote } = this.#options;
+    const { queue, layout, takesExploration, names, sending } = this.#options;
     let decoded: Decoded;
     try {
       const found = layout(job.group.layout);
@@ -267,49 +251,72 @@ export class Writer {
       queue.settle(job, decoded.outcomes);
       return;
     }
-    const source = decoded.batch.layout.source.uuid;
     const startMs = performance.now();
-    const maxMessageBytes = this.#suspects.maxMessageBytes(startMs);
-    const isRetry = this.#isolation.isHoldOver(source, startMs);
-    const batch =
-      maxMessageBytes === undefined && !isRetry
-        ? decoded.batch
-        : { ...decoded.batch, isRetry, ...(maxMessageBytes !== undefined && { maxMessageBytes }) };
+    const maxBytes = maxMessageBytes(this.#isolation, startMs);
+    const isRetry = isHoldOver(this.#isolation, decoded.batch.layout.source.uuid, startMs);
+    const batch = { ...decoded.batch, ...(isRetry && { isRetry }), ...(maxBytes !== undefined && { maxMessageBytes: maxBytes }) };
     this.#jobs.add(job);
     try {
-      const { refused, detail, refusals = [] } = await opening.sink.write(batch, opening.ctx);
+      const result = await opening.sink.write(batch, opening.ctx);
       this.#jobs.delete(job);
-      const outcomes = withRefused(decoded.outcomes, refused);
-      const nowMs = performance.now();
-      let dropped = refused;
-      if (refusals.length > 0) dropped += this.#isolation.settle(job, batch, { ...decoded, outcomes }, refusals, nowMs);
-      else {
-        queue.settle(job, outcomes);
-        if (outcomes.some(({ delivered }) => delivered > 0)) {
-          this.#suspects.passed(job);
-          this.#isolation.passed(source, nowMs);
-        }
-      }
-      wrote(source, dropped, detail ?? refusals[0]?.detail);
-      if (refused > 0) this.#suspects.refusals++;
+      this.#settle(job, batch, { ...decoded, outcomes: withRefused(decoded.outcomes, result.refused) }, result);
       this.#afterWrite(opening);
     } catch (error) {
       opening.lose(error);
     }
   }
 
+  /** Rows with refused messages are held, the others are done. */
+  #settle(job: Job, batch: SinkBatch, { rowsRead, outcomes }: Decoded, { refused, detail, refusals = [] }: WriteResult): void {
+    const { layout, rows } = job.group;
+    const rowOf = (readout: number): number | undefined => rows[rowsRead[readout] ?? -1]?.id;
+    const places = refusals.length > 0 ? placesOf(batch, rowOf, this.#options.takesExploration) : new Map<number, readonly number[]>();
+    const sorted = refusedOf(refusals, batch, rowOf, places);
+    const refusedRows = new Set(sorted.flatMap(({ pieces }) => pieces.map(({ row }) => row)));
+    const ofRows = new Map<number, Outcome>();
+    const kept = outcomes.map((outcome, i) => {
+      const { id } = rows[i] ?? { id: 0 };
+      if (!refusedRows.has(id)) return outcome;
+      ofRows.set(id, outcome);
+      return undefined;
+    });
+    const isHeld = this.#options.queue.settle(job, kept);
+    const taken =
+      outcomes.reduce((sum, { delivered }) => sum + delivered, 0) - sorted.reduce((sum, { pieces }) => sum + valuesIn(pieces), 0);
+    this.#learn({
+      what: "written",
+      job: keyOf(job),
+      source: batch.layout.source.uuid,
+      layout,
+      backlog: job.backlog,
+      taken,
+      refused,
+      detail: detail ?? refusals[0]?.detail,
+      refusals: isHeld ? sorted : sorted.map((one) => ({ ...one, pieces: [] })),
+      outcomes: ofRows,
+    });
+  }
+
+  #learn(event: Event, nowMs = performance.now()): void {
+    const { queue, state } = this.#options;
+    for (const effect of step(this.#isolation, event, nowMs))
+      if (effect.what === "settled") queue.settleHeld(effect.row, effect.outcome);
+      else if (effect.what === "wrote") state.wrote(effect.source, effect.refused, effect.detail);
+      else if (effect.what === "dropped") state.dropped(effect.values, effect.detail, effect.source);
+      else if (effect.what === "recovered") state.recovered(effect.source);
+      else state.held(effect.detail);
+  }
+
   /** A server that refuses everything is left alone for a while, like one that cannot be reached. */
   #afterWrite(opening: Opening): void {
     this.#reportKept();
-    if (this.#refusals !== this.#suspects.refusals) this.#refusedMs = performance.now();
-    this.#refusals = this.#suspects.refusals;
-    if (!this.#suspects.isOverwhelmed() || opening !== this.#opening || this.#isGivenUp) return;
-    this.#isGivenUp = true;
+    if (!isOverwhelmed(this.#isolation) || opening !== this.#opening || this.#isolation.isGivenUp) return;
+    this.giveUp();
     opening.lose(new ReasonError("UNKNOWN", `too many messages are refused; the last: ${this.#isolation.why ?? "without a word"}`));
   }
 
   #reportKept(): void {
-    this.#options.keeping(this.#isolation.keeping());
+    this.#options.state.keeping(keeping(this.#isolation));
   }
 
   /** Rows that were read go back to the backlog. */
@@ -317,10 +324,10 @@ export class Writer {
     this.#options.log.debug({ err: error }, "the buffer cannot be read; it is tried again");
     this.#options.queue.close();
     if (this.#opening) this.#options.queue.open();
-    this.#notBeforeMs = performance.now() + READ_PAUSE_MS;
+    this.#learn({ what: "unreadable", pauseMs: READ_PAUSE_MS });
     this.#wakeSoon();
   }
 }
 
-const least = (a: number | undefined, b: number | undefined): number | undefined =>
-  a === undefined || b === undefined ? (a ?? b) : Math.min(a, b);
+/** A job is named by its first row. */
+const keyOf = ({ group: { rows } }: Job): number => rows[0]?.id ?? 0;

@@ -97,8 +97,19 @@ export const MUTATIONS: readonly Mutation[] = [
   mutation("src/delivery/grouping.ts", "rows of two layouts make one group", "group.layout === row.layout && group.bytes", "group.bytes"),
   mutation("src/delivery/watchdog.ts", "a stall accuses the sink", "if (hasStoodStill || hasProgress", "if (hasProgress"),
   mutation("src/delivery/watchdog.ts", "a quiet account accuses the sink", "< this.patienceMs || !hasGrown)", "< this.patienceMs)"),
-  mutation("src/delivery/holds.ts", "a hold never ends", "if (nowMs >= held.untilMs) return false;", ""),
-  mutation("src/delivery/pieces.ts", "an intersection is a union", "Math.max(one.from, other.from)", "Math.min(one.from, other.from)"),
+  mutation("src/delivery/isolation/holds.ts", "a hold never ends", "if (nowMs >= held.untilMs) return false;", ""),
+  mutation(
+    "src/delivery/isolation/pieces.ts",
+    "an intersection is a union",
+    "Math.max(one.from, other.from)",
+    "Math.min(one.from, other.from)",
+  ),
+  mutation(
+    "src/delivery/isolation/step.ts",
+    "refused values count as delivered",
+    "if (refused > 0) refusePieces(state.rows, pieces, refused);",
+    "",
+  ),
   mutation("src/agent/search/pace.ts", "a slow answer is given up", "Math.round(MARGIN * knownMs)", "Math.round(knownMs / MARGIN)"),
   mutation("src/agent/search/pace.ts", "only the last answer counts", "Math.max(ms, pace.slowestMs * FADING, Number.MIN_VALUE)", "ms"),
   mutation(

@@ -1,9 +1,13 @@
-import { copyFileSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, truncateSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, truncateSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { expect, test } from "vitest";
+import { openAudit } from "./audit.ts";
 import { backupsDir, keptBackups, listBackups, makeBackup } from "./backups.ts";
 import { openDatabase } from "./database.ts";
-import { restoreBackup } from "./restore.ts";
+import { documentText } from "./document.ts";
+import { parseImport } from "./import-file.ts";
+import { createKey, listKeys } from "./keys.ts";
+import { lookAtRestore, restore } from "./restore.ts";
 import { COLLECTOR, modbusSource, startTestServer, type TestServer, temporaryFolder } from "./testing.ts";
 
 const databaseOf = (api: TestServer): string => join(api.folder, "api", "configuration.db");
@@ -16,7 +20,7 @@ test("a backup of the day is written by itself, for its owner alone, with no sec
   const details = { type: "s7plus", host: "h", port: 102, password: { type: "set", value: "canary-password" } };
   await api.send("POST", "/v2/data-sources", { ...modbusSource(), details });
   const db = openDatabase(databaseOf(api));
-  const file = await makeBackup(db, databaseOf(api));
+  const file = await makeBackup(databaseOf(api));
   db.close();
   expect(statSync(file).mode & 0o777).toBe(0o600);
   const bytes = readFileSync(file);
@@ -32,14 +36,8 @@ test("a backup of the day is written by itself, for its owner alone, with no sec
 
 /** Names of the data sources in the newest backup. */
 function inNewest(databaseFile: string): readonly string[] {
-  const copy = join(temporaryFolder(), "copy.db");
-  copyFileSync(listBackups(databaseFile)[0]?.file ?? "", copy);
-  const db = openDatabase(copy);
-  try {
-    return db.prepare<[], string>("SELECT name FROM data_sources ORDER BY id").pluck().all();
-  } finally {
-    db.close();
-  }
+  const { data_sources } = JSON.parse(readFileSync(listBackups(databaseFile)[0]?.file ?? "", "utf8"));
+  return data_sources.map(({ name }: { readonly name: string }) => name);
 }
 
 test("a backup is made soon after the last change, also while changes go on, and none without one", { timeout: 60_000 }, async () => {
@@ -91,7 +89,7 @@ test("a backup of a day to come, from a clock that was wrong, keeps no backup of
   const day = 86_400_000;
   const week = Math.ceil((Date.now() + 365 * day) / (7 * day)) * 7 * day;
   const far = Array.from({ length: 7 }, (_, n) => week + n * day);
-  for (const at of far) await makeBackup(db, file, at);
+  for (const at of far) await makeBackup(file, at);
   db.close();
   for (let start = 0; start < 2; start++) {
     await (await startTestServer(folder)).server.close();
@@ -125,8 +123,8 @@ test("backups are kept in generations: nothing that is made later pushes those o
 test("the newest backup stands first in the list, and nothing half-written is among them", async () => {
   const file = join(temporaryFolder(), "api.db");
   const db = openDatabase(file);
-  for (let day = 1; day <= 9; day++) await makeBackup(db, file, Date.parse(`2026-11-0${day}T03:00:00Z`));
-  writeFileSync(join(backupsDir(file), "configuration-20261110T030000000Z.db.tmp"), "half");
+  for (let day = 1; day <= 9; day++) await makeBackup(file, Date.parse(`2026-11-0${day}T03:00:00Z`));
+  writeFileSync(join(backupsDir(file), "configuration-20261110T030000000Z.json.tmp"), "half");
   // Seven days, and the newest of the week before them.
   expect(listBackups(file).map(({ at }) => at)).toEqual([9, 8, 7, 6, 5, 4, 3].map((day) => `2026-11-0${day}T03:00:00.000Z`));
   db.close();
@@ -140,12 +138,12 @@ test("a restored backup serves what it held, with its secrets and keys, and no r
   const before = (await api.send("GET", revision)).headers.get("etag") ?? "";
   const file = databaseOf(api);
   const db = openDatabase(file);
-  const backup = await makeBackup(db, file);
+  const backup = await makeBackup(file);
   db.close();
   await api.send("POST", "/v2/data-sources", modbusSource("lost"));
   await api.server.close();
 
-  const { aside } = restoreBackup(placesOf(file), backup);
+  const { aside } = await restore(placesOf(file), backup, "backup");
   expect(existsSync(aside ?? "")).toBe(true);
   const again = await startTestServer(api.folder);
   expect(await names(again)).toMatchObject([{ name: "kept" }]);
@@ -156,12 +154,93 @@ test("a restored backup serves what it held, with its secrets and keys, and no r
   expect(again.adminKey).toBe(api.adminKey);
 });
 
+/** A server with a password, a site, a key of its own and a trail; the document that it holds, and what a client sees of it. */
+async function plantWithAll() {
+  const api = await startTestServer();
+  const site = (await api.send("POST", "/v2/sites", { name: "north" })).body["uuid"];
+  await api.send("PATCH", `/ext/v1/collectors/${COLLECTOR}`, { site, name: "box" });
+  const details = { type: "s7plus", host: "h", port: 102, password: { type: "set", value: "pw" } };
+  const { uuid } = (await api.send("POST", "/v2/data-sources", { ...modbusSource("plc"), details })).body;
+  await api.send("POST", "/ext/v1/variables", { data_source: uuid, name: "speed", address: "DB1.0" });
+  const file = databaseOf(api);
+  const db = openDatabase(file);
+  createKey(db, { role: "admin" }, "another's");
+  const old = join(backupsDir(file), "configuration-20260101T000000000Z.db");
+  mkdirSync(backupsDir(file), { recursive: true });
+  await db.backup(old);
+  const text = [...documentText(db, [])].join("");
+  const shown = (of: typeof db) => ({
+    document: [...documentText(of, [])].join(""),
+    keys: listKeys(of),
+    trail: openAudit(of)
+      .newest(1000)
+      .filter(({ operation }) => operation !== "restoreBackup"),
+  });
+  const before = shown(db);
+  db.close();
+  return {
+    api,
+    file,
+    old,
+    text,
+    before,
+    password: { [String(uuid)]: { password: "pw" } },
+    after() {
+      const restored = openDatabase(file);
+      try {
+        return shown(restored);
+      } finally {
+        restored.close();
+      }
+    },
+    async secrets() {
+      const again = await startTestServer(api.folder);
+      const { body } = await again.send("GET", `/ext/v1/secrets?collector=${COLLECTOR}`, undefined, { authorization: api.collectorKey });
+      await again.server.close();
+      return body["secrets"];
+    },
+  };
+}
+
+test("a backup brings all back where nothing else is left, and so does one that a build of before wrote", { timeout: 60_000 }, async () => {
+  const { api, file, old, before, password, after, secrets } = await plantWithAll();
+  const made = await makeBackup(file);
+  await api.server.close();
+  expect(listBackups(file).map((backup) => backup.file)).toEqual(expect.arrayContaining([made, old]));
+  for (const backup of [made, old]) {
+    for (const suffix of ["", "-wal", "-shm"]) rmSync(file + suffix, { force: true });
+    expect((await lookAtRestore(placesOf(file), backup, "backup")).from.counts).toEqual({ data_sources: 1, data_sinks: 0, variables: 1 });
+    expect((await restore(placesOf(file), backup, "backup")).warnings).toEqual([]);
+    expect(after(), backup).toEqual(before);
+    expect(await secrets(), backup).toEqual(password);
+  }
+});
+
+test("an export is restored with the keys, passwords and trail of what it replaces, and a backup can be imported", async () => {
+  const { api, file, text, before, password, after, secrets } = await plantWithAll();
+  await api.send("POST", "/v2/data-sources", modbusSource("mistake"));
+  const made = await makeBackup(file);
+  await api.server.close();
+  const exported = join(api.folder, "export.json");
+  writeFileSync(exported, text.replace(`"name":"plc"`, `"name":"plc","colour":"red"`));
+  expect((await lookAtRestore(placesOf(file), exported, "backup")).lost).toEqual({ count: 1, names: ["mistake"] });
+  const { warnings: left } = await restore(placesOf(file), exported, "backup");
+  expect(left).toEqual([expect.stringMatching(/\(plc\): colour: is not taken over$/)]);
+  expect(after()).toMatchObject({ document: before.document, keys: before.keys });
+  expect(after().trail.length).toBeGreaterThan(before.trail.length);
+  expect(await secrets()).toEqual(password);
+
+  const { records, problems, warnings } = parseImport(JSON.parse(readFileSync(made, "utf8")));
+  expect([problems, records.data_sources.map(({ name }) => name)]).toEqual([[], ["plc", "mistake"]]);
+  expect(warnings).toEqual(["api_keys", "secrets", "audit"].map((name) => expect.stringMatching(`^${name}: is not taken over`)));
+});
+
 test("a damaged or vanished database is refused with the way back, and the way back leads back", async () => {
   const api = await startTestServer();
   await api.send("POST", "/v2/data-sources", modbusSource("kept"));
   const file = databaseOf(api);
   const db = openDatabase(file);
-  const backup = await makeBackup(db, file);
+  const backup = await makeBackup(file);
   db.close();
   await api.server.close();
   const healthy = readFileSync(file);
@@ -175,7 +254,7 @@ test("a damaged or vanished database is refused with the way back, and the way b
   for (const [damage, inflict] of Object.entries(damages)) {
     inflict();
     await expect(startTestServer(api.folder), damage).rejects.toThrow(/configuration\.db.*collector api restore/s);
-    restoreBackup(placesOf(file), backup);
+    await restore(placesOf(file), backup, "backup");
     const again = await startTestServer(api.folder);
     expect(await names(again), damage).toMatchObject([{ name: "kept" }]);
     await again.server.close();
@@ -188,9 +267,14 @@ test("what is no backup is refused, and what is there stays as it is", async () 
   openDatabase(file).close();
   const before = readFileSync(file);
   writeFileSync(join(folder, "text"), "no database, but long enough to be looked at".repeat(200));
+  writeFileSync(join(folder, "newer"), `{"version":2,"data_sources":[]}`);
+  writeFileSync(join(folder, "record"), `{"version":1,"data_sources":[{"name":"half"}]}`);
+  writeFileSync(join(folder, "other"), "{}");
   mkdirSync(join(folder, "dir"));
-  for (const wrong of ["text", "dir", "absent"])
-    expect(() => restoreBackup(placesOf(file), join(folder, wrong))).toThrow(`the backup ${join(folder, wrong)} cannot be used`);
+  for (const wrong of ["text", "newer", "record", "other", "dir", "absent"])
+    await expect(restore(placesOf(file), join(folder, wrong), "backup")).rejects.toThrow(
+      `the backup ${join(folder, wrong)} cannot be used`,
+    );
   expect(readFileSync(file)).toEqual(before);
   expect(readdirSync(dirname(file)).filter((name) => name.includes("restored"))).toEqual([]);
 });

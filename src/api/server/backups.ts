@@ -1,10 +1,13 @@
-import { chmodSync, closeSync, existsSync, mkdirSync, openSync, readdirSync, renameSync, rmSync } from "node:fs";
+import { existsSync, mkdirSync, readdirSync, renameSync, rmSync } from "node:fs";
+import { open } from "node:fs/promises";
 import { basename, dirname, join } from "node:path";
 import { syncPath } from "../../lib/files.ts";
 import type { Log } from "../../model/context.ts";
 import { messageOf } from "../../model/failure.ts";
 import { openAudit } from "./audit.ts";
-import type { Database } from "./database.ts";
+import { type Database, openSnapshot } from "./database.ts";
+import { documentText } from "./document.ts";
+import { KEPT } from "./import-file.ts";
 
 const HOUR_MS = 3_600_000;
 const DAY_MS = 24 * HOUR_MS;
@@ -29,7 +32,8 @@ export interface BackupTimes {
 }
 
 export const BACKUP_TIMES: BackupTimes = { lookMs: 30_000, quietMs: 120_000, longestMs: 900_000 };
-const NAME = /^configuration-(\d{4})(\d\d)(\d\d)T(\d\d)(\d\d)(\d\d)(\d{3})Z\.db$/;
+/** Builds of before wrote copies of the database, `.db`. */
+const NAME = /^configuration-(\d{4})(\d\d)(\d\d)T(\d\d)(\d\d)(\d\d)(\d{3})Z\.(?:json|db)$/;
 
 /** The place where the backups of a database are: in `backups` in its folder. */
 export const backupsDir = (databaseFile: string): string => join(dirname(databaseFile), "backups");
@@ -81,33 +85,38 @@ export function keptBackups(backups: readonly Backup[]): ReadonlySet<Backup> {
 }
 
 /**
- * Writes a backup, whole or not at all, and drops those that no generation keeps. Secrets in it are sealed with the key file, which is not in it.
- * `now` is epoch ms. Rejects with the system's or SQLite's error.
+ * Writes a backup and drops those that no generation keeps. Secrets in it are sealed with the key file, which is not in it. `now` is epoch ms.
+ * Rejects with the system's or SQLite's error.
  */
-export async function makeBackup(db: Database, databaseFile: string, now: number = Date.now()): Promise<string> {
+export async function makeBackup(databaseFile: string, now: number = Date.now()): Promise<string> {
   const folder = backupsDir(databaseFile);
   mkdirSync(folder, { recursive: true, mode: 0o700 });
-  const file = join(folder, `configuration-${new Date(now).toISOString().replaceAll(/[-:.]/g, "")}.db`);
-  await copyDatabase(db, file);
+  const file = join(folder, `configuration-${new Date(now).toISOString().replaceAll(/[-:.]/g, "")}.json`);
+  await writeBackup(databaseFile, file);
   const backups = listBackups(databaseFile, now);
   const kept = keptBackups(backups);
   for (const backup of backups) if (!kept.has(backup)) rmSync(backup.file, { force: true });
   return file;
 }
 
-/** Works as makeBackup does, to a file of the caller's choice, which is replaced. */
-export async function copyDatabase(db: Database, file: string): Promise<void> {
+/** Writes a backup to a file of the caller's choice, which is replaced, whole or not at all. Others may write to the database meanwhile. */
+export async function writeBackup(databaseFile: string, file: string): Promise<void> {
   const temporary = `${file}.tmp`;
+  const db = openSnapshot(databaseFile);
   try {
     rmSync(temporary, { force: true });
-    closeSync(openSync(temporary, "wx", 0o600));
-    await db.backup(temporary);
-    chmodSync(temporary, 0o600);
-    syncPath(temporary);
+    const handle = await open(temporary, "wx", 0o600);
+    try {
+      await handle.writeFile(documentText(db, KEPT));
+      await handle.sync();
+    } finally {
+      await handle.close();
+    }
     renameSync(temporary, file);
     syncPath(dirname(file));
   } finally {
-    for (const suffix of ["", "-wal", "-shm", "-journal"]) rmSync(temporary + suffix, { force: true });
+    db.close();
+    rmSync(temporary, { force: true });
   }
 }
 
@@ -142,7 +151,7 @@ export function startBackups(db: Database, databaseFile: string, log: Log, times
   };
   const make = async (): Promise<void> => {
     const id = audit.lastChange()?.id ?? 0;
-    const file = await makeBackup(db, databaseFile);
+    const file = await makeBackup(databaseFile);
     saved = id;
     unsavedSinceMs = undefined;
     log.info({ file }, "a backup of the configuration was written");

@@ -167,6 +167,13 @@ const CONFIGURATION: Schema = { what: "configuration database", migrations: MIGR
 /** Opens the configuration's database. See openSqlite. */
 export const openDatabase = (file: string): Database => openSqlite(file, CONFIGURATION);
 
+/** Another connection to an open database; what it reads is of one state until it is closed. */
+export function openSnapshot(file: string): Database {
+  const db = new SQLite(file, { timeout: 2000 });
+  db.exec("BEGIN");
+  return db;
+}
+
 /**
  * Opens a database, makes it where there is none (0600), checks its pages, and brings its schema up to date.
  * Throws an Error whose message names the file and the way back: not a database, damaged, written by a newer version, not writable.

@@ -7,6 +7,10 @@ import { variableSchema } from "../../model/variable.ts";
 export const KINDS = ["sites", "collectors", "machines", "data_sources", "data_sinks", "variables"] as const;
 export type Kind = (typeof KINDS)[number];
 
+/** Lists that only a backup has: hashes of keys, sealed secrets, the audit trail. */
+export const KEPT = ["api_keys", "secrets", "audit"] as const;
+export type Kept = (typeof KEPT)[number];
+
 const inventory = z.object({ uuid: inventoryRecordSchema.shape.uuid, name: inventoryRecordSchema.shape.name.default(null) });
 const inventoryRecord = inventory.extend({ site: inventoryRecordSchema.shape.site.default(null) });
 const source = dataSourceResponseSchema.shape;
@@ -60,7 +64,7 @@ const MAX_WARNINGS = 100;
 const page = z.object({ data: z.array(z.unknown()), metadata: z.object({ next_cursor: z.string().nullish() }).optional() });
 
 /**
- * Reads what `collector api export` writes: an object with a list for each kind. Instead of a list there may be a page as the API answers it, or
+ * Reads what `collector api export` and backups hold: an object with a list for each kind. Instead of a list there may be a page as the API answers it, or
  * a list of pages; a page or list alone is recognised by its records. Every record is looked at. Pure.
  */
 export function parseImport(content: unknown): ParsedImport {
@@ -84,6 +88,9 @@ export function parseImport(content: unknown): ParsedImport {
     for (const [name, value] of Object.entries(content)) {
       const kind = KINDS.find((one) => one === name);
       if (kind) given.set(kind, listOf(value, name));
+      else if (KEPT.some((one) => one === name)) warnings.push(`${name}: is not taken over: \`collector api restore\` restores it`);
+      else if (name === "version" && value !== 1)
+        problems.push(`version: this collector reads version 1, and the file has ${String(value)}`);
       else if (name !== "version") problems.push(`${name}: is not a kind of record; there are: ${KINDS.join(", ")}`);
     }
     if (given.size === 0 && problems.length === 0) problems.push(`there are no records in it; expected ${KINDS.join(", ")}`);

@@ -5,7 +5,7 @@ import { expect, test } from "vitest";
 import { openAudit } from "./audit.ts";
 import { openCollectors } from "./collectors.ts";
 import { openDatabase } from "./database.ts";
-import { exportRecords } from "./export.ts";
+import { documentText } from "./document.ts";
 import { importRecords } from "./import.ts";
 import { parseImport } from "./import-file.ts";
 import { COLLECTOR, MACHINE, modbusSource, mqttSink, startTestServer, type TestServer, temporaryFolder } from "./testing.ts";
@@ -27,7 +27,7 @@ function importInto(folder: string, content: unknown, dryRun = false) {
 function exportOf(folder: string) {
   const db = openDatabase(join(folder, "api", "configuration.db"));
   try {
-    return exportRecords(db);
+    return JSON.parse([...documentText(db, [])].join(""));
   } finally {
     db.close();
   }

@@ -1,4 +1,17 @@
-import { copyFileSync, existsSync, linkSync, mkdirSync, readdirSync, renameSync, rmSync, statSync } from "node:fs";
+import {
+  closeSync,
+  copyFileSync,
+  existsSync,
+  linkSync,
+  mkdirSync,
+  openSync,
+  readdirSync,
+  readFileSync,
+  readSync,
+  renameSync,
+  rmSync,
+  statSync,
+} from "node:fs";
 import { basename, dirname, join } from "node:path";
 import { syncPath } from "../../lib/files.ts";
 import { messageOf } from "../../model/failure.ts";
@@ -7,7 +20,8 @@ import { readLastGood } from "../last-good.ts";
 import { type Actor, commandLine, openAudit } from "./audit.ts";
 import { backupTime, listBackups } from "./backups.ts";
 import { openCollectors } from "./collectors.ts";
-import { type Database, openDatabase, renewEpoch, WAY_BACK } from "./database.ts";
+import { openDatabase, renewEpoch, WAY_BACK } from "./database.ts";
+import { keptOf, replaceKept } from "./document.ts";
 import { importRecords } from "./import.ts";
 import { type ImportedRecords, parseImport } from "./import-file.ts";
 
@@ -28,6 +42,17 @@ interface Source {
   readonly name: string;
 }
 
+/** A configuration as a file has it. */
+interface Document {
+  readonly records: ImportedRecords;
+  /** All is of this one; null: of those that the records name, and there is nothing else. */
+  readonly collector: string | null;
+  readonly hasVariables: boolean;
+  readonly kept: ReturnType<typeof keptOf>;
+  /** Fields of the file that are not taken over, in words. */
+  readonly warnings: readonly string[];
+}
+
 /** A summary with what it counts. */
 interface Content {
   readonly summary: RestoreSummary;
@@ -38,10 +63,10 @@ interface Content {
 export async function lookAtRestore(places: RestorePlaces, file: string, type: RestoreFrom["type"]): Promise<RestoreLook> {
   const { databaseFile, lastGoodFile } = places;
   const lastGood = existsSync(lastGoodFile) ? await contentOfLastGood(lastGoodFile) : undefined;
-  const from = type === "last_good" ? lastGood : contentOfDatabase(file, dirname(databaseFile), "backup");
+  const from = type === "last_good" ? lastGood : await contentOf(places, file, "backup");
   if (!from) throw new Error(`there is no kept configuration ${lastGoodFile}`);
   if (from.summary.problem !== null) throw new Error(from.summary.problem);
-  const database = existsSync(databaseFile) ? contentOfDatabase(databaseFile, dirname(databaseFile), "database") : undefined;
+  const database = existsSync(databaseFile) ? await contentOf(places, databaseFile, "database") : undefined;
   const brought = new Set(from.sources.map(({ uuid }) => uuid));
   const there = new Map([...(database?.sources ?? []), ...(lastGood?.sources ?? [])].map(({ uuid, name }) => [uuid, name]));
   const lost = [...there].filter(([uuid]) => !brought.has(uuid)).map(([, name]) => name);
@@ -66,13 +91,14 @@ const unreadable = (file: string, problem: string): Content => ({
   sources: [],
 });
 
-/** Looks into a copy: opening a database writes to it, and one that is damaged stays as it is. */
-function contentOfDatabase(file: string, folder: string, what: "backup" | "database"): Content {
-  mkdirSync(folder, { recursive: true, mode: 0o700 });
-  const copy = join(folder, ".restore-look.db");
+/** Looks into what a restore would make of it, or a copy: opening a database writes to it, and one that is damaged stays as it is. */
+async function contentOf(places: RestorePlaces, file: string, what: "backup" | "database"): Promise<Content> {
+  const copy = join(dirname(places.databaseFile), ".restore-look.db");
   try {
+    mkdirSync(dirname(copy), { recursive: true, mode: 0o700 });
     removeDatabase(copy);
-    copyDatabaseFiles(file, copy);
+    if (what === "backup") await fill(places, copy, file, what, commandLine());
+    else copyDatabaseFiles(file, copy);
     const db = openDatabase(copy);
     try {
       const count = (table: string): number => db.prepare<[], number>(`SELECT count(*) FROM ${table}`).pluck().get() ?? 0;
@@ -85,104 +111,148 @@ function contentOfDatabase(file: string, folder: string, what: "backup" | "datab
       db.close();
     }
   } catch (error) {
-    // Whoever reads this is on the way back.
-    const message = messageOf(error).replaceAll(copy, file).replace(`: ${WAY_BACK}`, "");
-    return unreadable(file, what === "backup" ? `the backup ${file} cannot be used: ${message}` : message);
+    return unreadable(file, what === "backup" ? unusable(file, copy, error) : wordsOf(file, copy, error));
   } finally {
     removeDatabase(copy);
   }
 }
 
-/**
- * Puts a backup in the place of the database. What was there stays aside, and so does a copy of the kept configuration, under the names that are
- * returned. Only while no server runs on it. Throws an Error that names the file which is not usable; what was there is then as before.
- */
-export function restoreBackup(places: RestorePlaces, backup: string, actor: Actor = commandLine()): Restored {
-  const temporary = temporaryOf(places);
-  try {
-    copyDatabaseFiles(backup, temporary);
-    finish(temporary, "restoreBackup", actor);
-  } catch (error) {
-    removeDatabase(temporary);
-    throw new Error(`the backup ${backup} cannot be used: ${messageOf(error).replaceAll(temporary, backup).replace(`: ${WAY_BACK}`, "")}`, {
-      cause: error,
-    });
-  }
-  return { file: backup, ...replaceDatabase(places, temporary), warnings: [] };
-}
+/** Whoever reads this is on the way back already. */
+const wordsOf = (file: string, copy: string, error: unknown): string =>
+  messageOf(error).replaceAll(copy, file).replace(`: ${WAY_BACK}`, "");
+
+const unusable = (file: string, copy: string, error: unknown): string => `the backup ${file} cannot be used: ${wordsOf(file, copy, error)}`;
 
 /**
- * As restoreBackup, with the data sources, data sinks and variables of the collector as it keeps them. All else, such as keys and stored secrets,
- * comes from the database that is replaced; where that cannot be read, from the newest backup that can.
+ * Puts a backup, an export, a database that was put aside or the kept configuration in the place of the database. What was there stays aside, and
+ * so does a copy of the kept configuration, under the names that are returned. Only while no server runs on it. Rejects with an Error that
+ * names the file which is not usable; what was there is then as before.
  */
-export async function restoreLastGood(places: RestorePlaces, actor: Actor = commandLine()): Promise<Restored> {
-  const { databaseFile, lastGoodFile } = places;
-  const read = await readLastGood(lastGoodFile);
+export async function restore(
+  places: RestorePlaces,
+  file: string,
+  type: RestoreFrom["type"],
+  actor: Actor = commandLine(),
+): Promise<Restored> {
+  const temporary = `${places.databaseFile}.restored`;
+  mkdirSync(dirname(temporary), { recursive: true, mode: 0o700 });
+  removeDatabase(temporary);
+  try {
+    const warnings = await fill(places, temporary, file, type, actor);
+    finish(temporary, type === "backup" ? "restoreBackup" : "restoreLastGood", actor);
+    return { file, ...replaceDatabase(places, temporary), warnings };
+  } catch (error) {
+    removeDatabase(temporary);
+    throw new Error(type === "backup" ? unusable(file, temporary, error) : messageOf(error), { cause: error });
+  }
+}
+
+/** Prepares a database from a file. Returns what a person has to do in addition. Rejects where it is not usable. */
+async function fill(
+  places: RestorePlaces,
+  temporary: string,
+  file: string,
+  type: RestoreFrom["type"],
+  actor: Actor,
+): Promise<readonly string[]> {
+  if (type === "backup" && isDatabase(file)) {
+    copyDatabaseFiles(file, temporary);
+    openDatabase(temporary).close();
+    return [];
+  }
+  const document = type === "backup" ? readDocument(file) : await documentOfLastGood(file);
+  if (!document.kept) await fillBase(places, temporary, actor);
+  return bring(temporary, document, actor);
+}
+
+/** True: a copy of the database, as builds of before wrote their backups and as what is replaced is put aside. */
+function isDatabase(file: string): boolean {
+  const start = Buffer.alloc(16);
+  const handle = openSync(file, "r");
+  try {
+    readSync(handle, start);
+  } finally {
+    closeSync(handle);
+  }
+  return start.toString("latin1") === "SQLite format 3\0";
+}
+
+function readDocument(file: string): Document {
+  const what = "it is not a backup or an export of this program";
+  let content: unknown;
+  try {
+    content = JSON.parse(readFileSync(file, "utf8"));
+  } catch (error) {
+    throw new Error(`${what}: ${messageOf(error)}`, { cause: error });
+  }
+  if (typeof content !== "object" || content === null || !("version" in content)) throw new Error(`${what}: it has no version`);
+  const { api_keys: _keys, secrets: _secrets, audit: _audit, ...lists } = content as Readonly<Record<string, unknown>>;
+  return { ...parsed(lists), collector: null, hasVariables: true, kept: keptOf(content) };
+}
+
+async function documentOfLastGood(file: string): Promise<Document> {
+  const read = await readLastGood(file);
   if (read.type !== "loaded") throw new Error(read.message);
   const { collector, sources, sinks, variables } = read.configuration;
-  const { records, problems } = parseImport({ data_sources: sources, data_sinks: sinks, variables: variables ?? [] });
-  if (problems.length > 0) throw new Error(`the kept configuration ${lastGoodFile} cannot be used: ${problems.join("; ")}`);
-  const temporary = temporaryOf(places);
+  const { records } = parsed({ data_sources: sources, data_sinks: sinks, variables: variables ?? [] });
+  // Its records hold what the collector reports, too.
+  return { records, warnings: [], collector, hasVariables: variables !== null, kept: undefined };
+}
+
+function parsed(content: unknown): Pick<Document, "records" | "warnings"> {
+  const { problems, ...read } = parseImport(content);
+  if (problems.length > 0) throw new Error(problems.join("; "));
+  return read;
+}
+
+/**
+ * Prepares a database from the one that is replaced: a configuration without keys, stored secrets and audit trail gets those of there. Where it
+ * cannot be read, from the newest backup that can.
+ */
+async function fillBase(places: RestorePlaces, temporary: string, actor: Actor): Promise<void> {
+  const { databaseFile } = places;
+  for (const file of [databaseFile, ...listBackups(databaseFile).map((backup) => backup.file)])
+    try {
+      // An export in the place of a backup has nothing of it.
+      if (!isDatabase(file) && !readDocument(file).kept) continue;
+      await fill(places, temporary, file, "backup", actor);
+      return;
+    } catch {
+      removeDatabase(temporary);
+    }
+}
+
+/** Makes the records those of the document; gives what a person has to do in addition. */
+function bring(file: string, { records, warnings, collector, hasVariables, kept }: Document, actor: Actor): readonly string[] {
+  const db = openDatabase(file);
   try {
-    const base = baseOf(databaseFile);
-    if (base !== undefined) copyDatabaseFiles(base, temporary);
-    const warnings = finish(temporary, "restoreLastGood", actor, (db) => bring(db, collector, records, variables !== null, actor));
-    return { file: lastGoodFile, ...replaceDatabase(places, temporary), warnings };
-  } catch (error) {
-    removeDatabase(temporary);
-    throw error;
+    const collectors = openCollectors(db);
+    if (collector !== null) collectors.ensure(collector);
+    const remove = (table: "data_sources" | "data_sinks" | "variables", uuids: readonly { readonly uuid: string }[]): void => {
+      db.prepare(`DELETE FROM ${table} WHERE collector = ifnull(?, collector) AND uuid NOT IN (SELECT value FROM json_each(?))`).run(
+        collector,
+        JSON.stringify(uuids.map(({ uuid }) => uuid)),
+      );
+    };
+    remove("data_sources", records.data_sources);
+    remove("data_sinks", records.data_sinks);
+    if (hasVariables) remove("variables", records.variables);
+    db.exec("DELETE FROM secrets WHERE owner NOT IN (SELECT uuid FROM data_sources) AND owner NOT IN (SELECT uuid FROM data_sinks)");
+    const imported = importRecords(db, { collectors, audit: openAudit(db), actor }, records, false);
+    if (imported.problems.length > 0) throw new Error(`the configuration cannot be restored: ${imported.problems.join("; ")}`);
+    if (!kept) return [...warnings, ...imported.warnings];
+    // The import misses the secrets that come now.
+    db.transaction(() => replaceKept(db, kept))();
+    return warnings;
+  } finally {
+    db.close();
   }
 }
 
-/** The database itself, else the newest backup; undefined: none of them can be read. */
-function baseOf(databaseFile: string): string | undefined {
-  const folder = dirname(databaseFile);
-  const isUsable = (file: string): boolean => contentOfDatabase(file, folder, "backup").summary.problem === null;
-  if (existsSync(databaseFile) && statSync(databaseFile).size > 0 && isUsable(databaseFile)) return databaseFile;
-  return listBackups(databaseFile)
-    .map(({ file }) => file)
-    .find(isUsable);
-}
-
-/** Makes a collector's records those that are given; gives what a person has to do in addition. */
-function bring(db: Database, collector: string, records: ImportedRecords, withVariables: boolean, actor: Actor): readonly string[] {
-  const collectors = openCollectors(db);
-  collectors.ensure(collector);
-  const remove = (table: "data_sources" | "data_sinks" | "variables", kept: readonly { readonly uuid: string }[]): void => {
-    db.prepare(`DELETE FROM ${table} WHERE collector = ? AND uuid NOT IN (SELECT value FROM json_each(?))`).run(
-      collector,
-      JSON.stringify(kept.map(({ uuid }) => uuid)),
-    );
-  };
-  remove("data_sources", records.data_sources);
-  remove("data_sinks", records.data_sinks);
-  if (withVariables) remove("variables", records.variables);
-  db.exec("DELETE FROM secrets WHERE owner NOT IN (SELECT uuid FROM data_sources) AND owner NOT IN (SELECT uuid FROM data_sinks)");
-  const { problems, warnings } = importRecords(db, { collectors, audit: openAudit(db), actor }, records, false);
-  if (problems.length > 0) throw new Error(`the kept configuration cannot be restored: ${problems.join("; ")}`);
-  collectors.touch(collector);
-  return warnings;
-}
-
-/** The place where a database is prepared; nothing is there. */
-function temporaryOf({ databaseFile }: RestorePlaces): string {
-  mkdirSync(dirname(databaseFile), { recursive: true, mode: 0o700 });
-  const temporary = `${databaseFile}.restored`;
-  removeDatabase(temporary);
-  return temporary;
-}
-
-/** Checks the prepared database, changes it, and leaves it on disk as one file. Throws where it is not usable. */
-function finish(
-  file: string,
-  operation: "restoreBackup" | "restoreLastGood",
-  actor: Actor,
-  change: (db: Database) => readonly string[] = () => [],
-): readonly string[] {
+/** Leaves the prepared database on disk as one file. */
+function finish(file: string, operation: string, actor: Actor): void {
   const db = openDatabase(file);
-  let warnings: readonly string[];
   try {
-    warnings = change(db);
     renewEpoch(db);
     openAudit(db).record(actor, operation, null, []);
     db.pragma("wal_checkpoint(TRUNCATE)");
@@ -191,7 +261,6 @@ function finish(
     db.close();
   }
   syncPath(file);
-  return warnings;
 }
 
 /** The kept configuration first: the service overwrites it with what the new database holds. */

@@ -1,7 +1,7 @@
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import { openDatabase } from "./database.ts";
-import { exportRecords } from "./export.ts";
+import { documentText } from "./document.ts";
 import { COLLECTOR, modbusSource, mqttSink, startTestServer } from "./testing.ts";
 
 const CANARY = "Canary-91be";
@@ -22,7 +22,7 @@ test("passwords in addresses that a database already holds are neither exported 
   const db = openDatabase(join(first.folder, "api", "configuration.db"));
   db.prepare("UPDATE data_sources SET type = 'opcua', details = ? WHERE uuid = ?").run(JSON.stringify(DETAILS), uuid);
   db.prepare("UPDATE data_sinks SET details = json_set(details, '$.host', ?) WHERE uuid = ?").run(`reader:${CANARY}@10.0.0.9`, sink);
-  const exported = exportRecords(db);
+  const exported = JSON.parse([...documentText(db, [])].join(""));
   db.close();
   expect(JSON.stringify(exported)).not.toContain(CANARY);
   expect(exported.data_sources).toMatchObject([{ details: { host: "10.0.0.7", endpoint_url: "opc.tcp://10.0.0.7:4840/plant" } }]);

@@ -3,14 +3,14 @@ import type { MessagePort } from "node:worker_threads";
 import { messageOf } from "../../model/failure.ts";
 import type { ApiTask, ApiTaskAnswer, ApiTaskData, RestoreFrom } from "../embedded.ts";
 import { type Actor, commandLine, openAudit } from "./audit.ts";
-import { copyDatabase, listBackups, makeBackup } from "./backups.ts";
+import { listBackups, makeBackup, writeBackup } from "./backups.ts";
 import { openCollectors } from "./collectors.ts";
 import { type Database, openDatabase } from "./database.ts";
-import { exportRecords } from "./export.ts";
+import { documentText } from "./document.ts";
 import { importRecords } from "./import.ts";
 import { type ImportedRecords, parseImport } from "./import-file.ts";
 import { createKey, listKeys, revokeKey } from "./keys.ts";
-import { lookAtRestore, type RestorePlaces, restoreBackup, restoreLastGood } from "./restore.ts";
+import { lookAtRestore, type RestorePlaces, restore } from "./restore.ts";
 
 /** What the task asks for is wrong; whoever typed it can put it right. */
 class InputError extends Error {
@@ -33,8 +33,7 @@ async function carryOut(places: RestorePlaces, task: ApiTask, actor: Actor): Pro
   if (task.type === "restore_look" || task.type === "restore") {
     const { from } = task;
     const file = restoredFrom(places, from);
-    if (task.type === "restore_look") return lookAtRestore(places, file, from.type);
-    return from.type === "last_good" ? restoreLastGood(places, actor) : restoreBackup(places, file, actor);
+    return task.type === "restore_look" ? lookAtRestore(places, file, from.type) : restore(places, file, from.type, actor);
   }
   if (!existsSync(databaseFile))
     throw new Error(`there is no configuration database ${databaseFile}: the service makes it when it first starts without api.url`);
@@ -88,7 +87,8 @@ async function onDatabase(db: Database, databaseFile: string, task: DatabaseTask
     case "audit":
       return openAudit(db).newest(task.limit);
     case "export":
-      return exportRecords(db);
+      // One state of it all, whoever writes meanwhile.
+      return db.transaction(() => [...documentText(db, [])].join(""))();
     case "import": {
       const { records, problems, warnings } = parseImport(task.content);
       if (problems.length > 0) return { counts: null, problems, warnings };
@@ -98,8 +98,8 @@ async function onDatabase(db: Database, databaseFile: string, task: DatabaseTask
       return { ...imported, warnings: [...warnings, ...imported.warnings] };
     }
     case "backup": {
-      if (task.file === null) return { file: await makeBackup(db, databaseFile) };
-      await copyDatabase(db, task.file);
+      if (task.file === null) return { file: await makeBackup(databaseFile) };
+      await writeBackup(databaseFile, task.file);
       return { file: task.file };
     }
   }

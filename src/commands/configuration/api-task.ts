@@ -88,7 +88,7 @@ async function restoreFor(
 /** The backup is put in its place as who typed the command: the owner of the state folder may have no right there. */
 const backUpFor = (file: string, owner: Owner, asOwner: (task: ApiTask) => Promise<ApiTaskAnswer>): Promise<ApiTaskAnswer> =>
   between(async (folder) => {
-    const staged = path.join(folder, "backup.db");
+    const staged = path.join(folder, "backup.json");
     chownSync(folder, owner.uid, owner.gid);
     const answer = await asOwner({ type: "backup", file: staged });
     if (answer.type === "failed") return { ...answer, message: answer.message.replaceAll(staged, file) };

@@ -58,7 +58,7 @@ export const API_VERBS: VerbGroup = {
       usage: "backup [file]",
       description: "Write a backup of the configuration. The service writes one each day, and some minutes after a change.",
       args: { file: "where to write it; without it, among those of the state folder" },
-      examples: ["collector api backup", "collector api backup /media/stick/collector.db", "collector api backup --list"],
+      examples: ["collector api backup", "collector api backup /media/stick/collector.json", "collector api backup --list"],
       json: "print one JSON object, and one JSON array with --list",
       options: [{ flags: "--list", description: "list the existing backups" }],
       run: async (io, file: string | undefined, options: ApiTaskOptions & { list?: boolean }) =>
@@ -69,6 +69,8 @@ export const API_VERBS: VerbGroup = {
       description: "Write every record as JSON, as the API answers it, without secrets.",
       args: { file: FILE_OUT },
       examples: ["collector api export configuration.json"],
+      notes: `import and restore take the file. A backup is the same file, and has in addition what only this machine can use: hashes of the
+API keys, encrypted secrets, and the audit trail.`,
       run: async (io, file: string | undefined, options: ApiTaskOptions) => (await import("./api.ts")).exportAll(file, options, io),
     },
     {
@@ -95,7 +97,7 @@ unchanged. The file has no passwords: set them with collector source set NAME --
       args: { file: "backup to restore; api backup --list names the existing ones" },
       examples: [
         "sudo systemctl stop collector && sudo collector api restore",
-        "sudo collector api restore /media/stick/collector.db --yes",
+        "sudo collector api restore /media/stick/collector.json --yes",
         "sudo collector api restore --from-last-good",
       ],
       options: [
@@ -104,6 +106,8 @@ unchanged. The file has no passwords: set them with collector source set NAME --
       ],
       notes: `Shows age and counts of the backup, of the database that it replaces and of the kept configuration (last-good.json), then asks. The last
 five copies of what was replaced stay: the database as api.db.replaced-…, the kept configuration as last-good.json.replaced-….
+The file may also be what export writes: keys and stored secrets then come from the replaced database. Backups that versions up to 0.2
+wrote (.db) can still be restored.
 --from-last-good restores data sources, data sinks and variables; keys and stored secrets come from the replaced database or, if that
 cannot be read, from the newest backup.`,
       run: async (io, file: string | undefined, options: RestoreOptions) => (await import("./restore.ts")).restore(file, options, io),

@@ -163,10 +163,11 @@ const MAX_IMPORT_BYTES = 64 * 2 ** 20;
 /** `collector api export [FILE]`: every record, without secrets. */
 export function exportAll(file: string | undefined, options: ApiTaskOptions, io: CommandIo): Promise<ExitCode> {
   return withTask({ type: "export" }, options, io, (result) => {
-    const content = `${JSON.stringify(result, null, 2)}\n`;
+    const content = z.string().parse(result);
     if (options.json) {
-      const { version: _, ...records } = exportedSchema.parse(result);
-      if (file === undefined || file === "-") io.stdout.write(`${toJson(result)}\n`);
+      const exported = exportedSchema.parse(JSON.parse(content));
+      const { version: _, ...records } = exported;
+      if (file === undefined || file === "-") io.stdout.write(`${toJson(exported)}\n`);
       else exportOut(io, file, options, content, records);
       return;
     }

@@ -195,7 +195,7 @@ test("the kept configuration is restored as it was, with the keys and secrets of
 
   // A database that cannot be read: the newest backup has the secrets.
   const db = openDatabase(plant.database);
-  await makeBackup(db, plant.database, Date.now() + 1000);
+  await makeBackup(plant.database, Date.now() + 1000);
   db.close();
   await new Promise((done) => setTimeout(done, 1100));
   writeFileSync(plant.database, "damaged beyond help".repeat(1000));

@@ -1,6 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { halvesOf, intersection, piecesOfRefusals, valuesIn } from "./pieces.ts";
-import type { Piece } from "./suspects.ts";
+import { type Counted, counted, intersection, type Piece, piecesOfRefusals, split, valuesIn } from "./pieces.ts";
 
 const refusal = (...parts: readonly (readonly [number, number, number])[]) => ({
   detail: "no",
@@ -45,22 +44,22 @@ test("halves have the same values, none is empty, and one value has none", () =>
     [2, []],
     [3, [1]],
   ]);
-  const queue: (readonly Piece[])[] = [
-    [
-      { row: 1, from: 0 },
-      { row: 2, from: 0 },
-      { row: 3, from: 0 },
-    ],
+  const queue: (readonly Counted[])[] = [
+    counted(
+      [1, 2, 3].map((row) => ({ row, from: 0 })),
+      places,
+    ),
   ];
-  const single: (readonly Piece[])[] = [];
+  const single: (readonly Counted[])[] = [];
   for (let pieces = queue.shift(); pieces; pieces = queue.shift()) {
-    const halves = halvesOf(pieces, places);
+    const halves = split(pieces, places);
     if (!halves) single.push(pieces);
     else {
-      expect(halves.map((half) => valuesIn(half, places) > 0)).toEqual([true, true]);
-      expect(valuesIn(halves[0], places) + valuesIn(halves[1], places)).toBe(valuesIn(pieces, places));
+      expect(halves.map((half) => valuesIn(half) > 0)).toEqual([true, true]);
+      expect(halves.flat()).toEqual(counted(halves.flat(), places));
+      expect(valuesIn(halves.flat())).toBe(valuesIn(pieces));
       queue.push(...halves);
     }
   }
-  expect(single.map((pieces) => valuesIn(pieces, places))).toEqual([1, 1, 1, 1]);
+  expect(single.map(valuesIn)).toEqual([1, 1, 1, 1]);
 });

@@ -1,16 +1,29 @@
-import type { Refusal, SinkBatch } from "../sinks/sink.ts";
-import type { Piece } from "./suspects.ts";
+import type { Refusal, SinkBatch } from "../../sinks/sink.ts";
 
-/** Arithmetic of the pieces that suspects are made of. Pure. */
+/** Arithmetic of the values that are written apart. Pure. */
 
-/** Of one write, each refusal by itself; more of them are taken as one. */
+/** Values of one row: those of the variables from <= place < to; without `to` all that follow. */
+export interface Piece {
+  readonly row: number;
+  readonly from: number;
+  readonly to?: number;
+}
+
+export interface Counted extends Piece {
+  readonly values: number;
+}
+
+/** By row: the places of its values, rising. */
+export type Places = ReadonlyMap<number, readonly number[]>;
+
+/** Refusals of one write that are kept apart; more of them count as one. */
 const MAX_REFUSALS = 16;
 
 const endOf = ({ to = Number.POSITIVE_INFINITY }: Piece): number => to;
 
-/** What was in each refused message. `rowOf` names the row of a readout of the batch; `width` is the number of its variables. */
+/** The contents of each refused message. `rowOf` names the row of a readout of the batch; `width` is the number of its variables. */
 export function piecesOfRefusals(
-  refusals: readonly Refusal[],
+  refusals: readonly Pick<Refusal, "parts">[],
   rowOf: (readout: number) => number | undefined,
   width: number,
 ): readonly (readonly Piece[])[] {
@@ -48,13 +61,12 @@ export function intersection(some: readonly Piece[], others: readonly Piece[]): 
   );
 }
 
-/** By row: the places of what a batch holds, rising. */
 export function placesOf(
   batch: SinkBatch,
   rowOf: (readout: number) => number | undefined,
   takesExploration: boolean,
-): Map<number, number[]> {
-  const places = new Map<number, number[]>();
+): Map<number, readonly number[]> {
+  const places = new Map<number, readonly number[]>();
   let number = 0;
   for (const { readings } of batch.readouts) {
     const row = rowOf(number++);
@@ -67,25 +79,24 @@ export function placesOf(
   return places;
 }
 
-/** Values in the pieces. */
-export const valuesIn = (pieces: readonly Piece[], places: ReadonlyMap<number, readonly number[]>): number =>
-  pieces.reduce(
-    (sum, piece) => sum + (places.get(piece.row)?.filter((place) => place >= piece.from && place < endOf(piece)).length ?? 0),
-    0,
-  );
+const placesIn = (piece: Piece, places: Places): readonly number[] =>
+  places.get(piece.row)?.filter((place) => place >= piece.from && place < endOf(piece)) ?? [];
+
+export const counted = (pieces: readonly Piece[], places: Places): readonly Counted[] =>
+  pieces.map((piece) => ({ ...piece, values: placesIn(piece, places).length }));
+
+export const valuesIn = (pieces: readonly Counted[]): number => pieces.reduce((sum, { values }) => sum + values, 0);
 
 /** Two halves, each with a value; undefined: there is one value at most. */
-export function halvesOf(
-  pieces: readonly Piece[],
-  places: ReadonlyMap<number, readonly number[]>,
-): readonly [readonly Piece[], readonly Piece[]] | undefined {
-  const filled = pieces.filter((piece) => valuesIn([piece], places) > 0);
+export function split(pieces: readonly Counted[], places: Places): readonly [readonly Counted[], readonly Counted[]] | undefined {
+  const filled = pieces.filter(({ values }) => values > 0);
   const [first] = filled;
   if (!first) return undefined;
   const half = filled.length >> 1;
   if (half > 0) return [filled.slice(0, half), filled.slice(half)];
-  const inside = (places.get(first.row) ?? []).filter((place) => place >= first.from && place < endOf(first));
-  const middle = inside[inside.length >> 1];
+  const inside = placesIn(first, places);
+  const values = inside.length >> 1;
+  const middle = inside[values];
   if (inside.length < 2 || middle === undefined) return undefined;
-  return [[{ row: first.row, from: first.from, to: middle }], [{ ...first, from: middle }]];
+  return [[{ row: first.row, from: first.from, to: middle, values }], [{ ...first, from: middle, values: inside.length - values }]];
 }
