@@ -129,7 +129,7 @@ export async function buildAddOn(addOn: AddOnName, options: AddOnOptions): Promi
 }
 
 interface Layout {
-  /** Of the package. */
+  /** Name of the package. */
   readonly name: string;
   readonly verb: string;
   readonly tree: string;
