@@ -55,7 +55,7 @@ It listens on loopback, or where listen in policy.yaml opens an address, and con
  profile makes of a recording. It is for desks where recordings are looked at; a
  plant does without it. It listens on loopback, and connects to nothing.`,
     page: {
-      name: "serve the answers of a recorded device to the collector",
+      name: "serve the answers of a recorded device",
       synopsis: "capture [options]",
       description: `listens as the device of a capture (pcap, pcapng) and answers each request as the device did. What the capture has no answer for is printed.
 It needs no rights, so its ports are above 1023: 1502 where the device has 502.

@@ -296,7 +296,9 @@ describe.skipIf(missing !== undefined)("the package under systemd", { timeout: 1
       return ran.stdout + ran.stderr;
     };
     await expect.poll(looked, { timeout: 90_000, interval: 500 }).toContain('"value":42');
-    expect(await machine.must("man -P cat collector-replay 2>/dev/null | head -20")).toMatch(/collector-replay\s+- serve the answers/);
+    expect(await machine.must("man -P cat collector-replay 2>/dev/null | head -20")).toMatch(
+      /collector-replay\s+-\s+serve the answers of a recorded device/,
+    );
     await machine.must("systemctl stop desk && dpkg -r collector-workbench");
   });
 
