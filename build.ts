@@ -4,6 +4,7 @@ import { type BuildOptions, build, type Metafile, type Plugin } from "esbuild";
 import { lean } from "./package/lean.ts";
 import { NODE_OPCUA_FILES, nodeOpcua } from "./package/node-opcua.ts";
 import { HELP_TOPICS } from "./src/commands/help-topics.ts";
+import type { AddOnName } from "./src/commands/io.ts";
 
 const ROOT = import.meta.dirname;
 
@@ -104,14 +105,14 @@ const writePackageFile = (out: string): void =>
   writeFileSync(path.join(out, "package.json"), `${JSON.stringify({ type: "module", private: true }, null, 2)}\n`);
 
 /**
- * Bundles the simulators, for a package of their own beside the collector's: `main.js` is what `collector simulate` loads. Nothing in it depends
+ * Bundles an add-on, for a package beside the collector's: `main.js` is what its verbs load (`src/commands/add-on.ts`). Nothing in it depends
  * on the architecture.
  */
-export async function bundleSimulators({ out, packageDir, version }: Omit<BundleOptions, "arch">): Promise<Metafile> {
+export async function bundleAddOn(name: AddOnName, { out, packageDir, version }: Omit<BundleOptions, "arch">): Promise<Metafile> {
   rmSync(out, { recursive: true, force: true });
   const { metafile } = await build({
     ...COMMON,
-    entryPoints: ["simulators/main.ts"],
+    entryPoints: [`${name}/main.ts`],
     outdir: out,
     external: ["proper-lockfile"],
     plugins: pluginsFor(version),

@@ -93,7 +93,7 @@ const WHOLE = {
   ...BEHIND,
   name: "whole",
   globalSetup: [path.join(import.meta.dirname, "test/support/run-folder.ts")],
-  include: ["{src,drivers,gateway,simulators,package}/**/*.{slow,system,parts,nightly}.test.ts", "test/**/*.test.ts"],
+  include: ["{src,drivers,gateway,simulators,workbench,package}/**/*.{slow,system,parts,nightly}.test.ts", "test/**/*.test.ts"],
   exclude: [...configDefaults.exclude, "test/{architecture,mutants,tiers,words}/**", ...TIMED, ...SHARED],
 } satisfies ViteUserConfig["test"];
 

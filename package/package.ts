@@ -7,6 +7,7 @@ import Database from "better-sqlite3";
 import type { Metafile } from "esbuild";
 import { type Arch, addNative, bundleProgram } from "../build.ts";
 import { createProgram } from "../src/commands/program.ts";
+import { buildAddOn } from "./add-ons.ts";
 import { buildDeb } from "./deb.ts";
 import { bashCompletion, manPage } from "./documents.ts";
 import { librariesOfNode, sqliteOf } from "./embedded.ts";
@@ -14,12 +15,11 @@ import { bundledPackages, type Component, describePackage } from "./inventory.ts
 import { knownWords } from "./known-words.ts";
 import { fetchPackage } from "./registry.ts";
 import { cycloneDx } from "./sbom.ts";
-import { buildSimulators } from "./simulators.ts";
 import { ARCHITECTURES, type Architecture, lackingTools } from "./tools.ts";
 import { CONFFILES, layOut, MODES } from "./tree.ts";
 import { checkedVersion, versionOf } from "./version.ts";
 
-/** `npm run package`: the Debian packages of the collector, for each architecture, and of its simulators, in dist-packages/. */
+/** `npm run package`: the Debian packages of the collector, for each architecture, and of its add-ons, in dist-packages/. */
 
 const ROOT = path.resolve(import.meta.dirname, "..");
 const MAX_MIB = 32;
@@ -72,8 +72,10 @@ const options = {
   lock: lockFile.packages,
   small: !values.fast,
 };
-const { file, packages } = await buildSimulators(options);
-console.log(`${path.relative(process.cwd(), file)}: ${(statSync(file).size / 2 ** 20).toFixed(1)} MiB, ${packages} packages inside`);
+for (const addOn of ["simulators", "workbench"] as const) {
+  const { file, packages } = await buildAddOn(addOn, options);
+  console.log(`${path.relative(process.cwd(), file)}: ${(statSync(file).size / 2 ** 20).toFixed(1)} MiB, ${packages} packages inside`);
+}
 
 function packageFor(architecture: Architecture, program: { readonly folder: string; readonly metafile: Metafile }): void {
   const { arch, strip } = ARCHITECTURES[architecture];
@@ -206,7 +208,7 @@ function silentIo(version: string): Parameters<typeof createProgram>[0] {
     version,
     crashesTo: () => undefined,
     onHangup: () => undefined,
-    simulators: () => undefined,
+    addOn: () => undefined,
     workerUrl: () => new URL("file:///"),
   };
 }

@@ -80,5 +80,7 @@ export function copyrightOf(components: readonly Component[]): string {
     ({ name, version, license, licenseText }) =>
       `${"=".repeat(78)}\n${name} ${version} (${license})\n${"=".repeat(78)}\n\n${licenseText === "" ? "The package holds no licence file; its package.json names the terms above." : licenseText}\n`,
   );
-  return `The collector, copyright the collector's authors, under the Apache License 2.0:\n\n${readFileSync(path.join(ROOT, "LICENSE"), "utf8").trimEnd()}\n\nIt contains code of these packages under the terms that follow:\n\n${components.map(({ name, version, license }) => `  ${name} ${version}: ${license}`).join("\n")}\n\n${texts.join("\n")}`;
+  const own = `The collector, copyright the collector's authors, under the Apache License 2.0:\n\n${readFileSync(path.join(ROOT, "LICENSE"), "utf8").trimEnd()}\n`;
+  if (components.length === 0) return own;
+  return `${own}\nIt contains code of these packages under the terms that follow:\n\n${components.map(({ name, version, license }) => `  ${name} ${version}: ${license}`).join("\n")}\n\n${texts.join("\n")}`;
 }

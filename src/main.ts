@@ -58,10 +58,10 @@ const io: CommandIo = {
       else handler();
     });
   },
-  // Beside the sources in a checkout; beside the installed program where the package of the simulators is.
-  simulators: () => {
+  // Beside the sources in a checkout; beside the installed program where its package is.
+  addOn: (name) => {
     const isSource = extname(fileURLToPath(import.meta.url)) === ".ts";
-    const url = new URL(isSource ? "../simulators/main.ts" : "../../collector-simulators/main.js", import.meta.url);
+    const url = new URL(isSource ? `../${name}/main.ts` : `../../collector-${name}/main.js`, import.meta.url);
     return existsSync(url) ? url : undefined;
   },
   // The worker entries lie beside this file, as sources and in the bundle alike.

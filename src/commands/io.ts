@@ -2,6 +2,9 @@ import type { Readable } from "node:stream";
 import type { Log } from "../model/context.ts";
 import { escapeControls, escapeInLines, withoutCredentials } from "../model/plain-text.ts";
 
+/** Packages beside the collector's own: `simulators` exports a `Simulation`, `workbench` a `Workbench`. */
+export type AddOnName = "simulators" | "workbench";
+
 /** What a verb gets of the process: verbs touch nothing of it themselves. */
 export interface CommandIo {
   readonly stdout: Output;
@@ -16,8 +19,8 @@ export interface CommandIo {
   crashesTo(log: Log): void;
   /** From now on SIGHUP calls this, and does not end the process. */
   onHangup(handler: () => void): void;
-  /** The module of the simulators where they are installed (a `Simulation`); the collector holds none. */
-  simulators(): URL | undefined;
+  /** Module of a package beside the collector's own; undefined: it is not installed. */
+  addOn(name: AddOnName): URL | undefined;
   /** Entry of a worker, by its name. */
   workerUrl(name: string): URL;
 }

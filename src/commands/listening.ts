@@ -1,8 +1,7 @@
 import { loadPolicy, policyFile } from "../configuration/policy-file.ts";
 import { SettingsError } from "../configuration/strict-yaml.ts";
-import { endText } from "../lib/capture/read.ts";
 import { listenRefusal, permitOf } from "../lib/policy.ts";
-import { literalAddress } from "../model/address.ts";
+import { endText, literalAddress } from "../model/address.ts";
 import { errorCode } from "../model/failure.ts";
 import type { Policy } from "../model/policy.ts";
 import { UsageError } from "./io.ts";

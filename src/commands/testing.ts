@@ -63,7 +63,7 @@ export const commandIo = ({ env = {}, signal, isWatched, onOut, onErr, keyboard 
   version: "0",
   crashesTo: () => {},
   onHangup: () => {},
-  simulators: () => new URL("../../test/support/simulators.ts", import.meta.url),
+  addOn: (name) => new URL(`../../test/support/${name}.ts`, import.meta.url),
   workerUrl: (name) => new URL(`../threads/${name}/worker.ts`, import.meta.url),
 });
 

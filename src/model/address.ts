@@ -4,6 +4,16 @@ export interface Address {
   readonly family: 4 | 6;
 }
 
+/** One end of a conversation over TCP or UDP. */
+export interface End {
+  readonly address: string;
+  /** 0 to 65535. */
+  readonly port: number;
+}
+
+/** `address:port`, an IPv6 address in brackets. Pure. */
+export const endText = ({ address, port }: End): string => `${address.includes(":") ? `[${address}]` : address}:${port}`;
+
 /**
  * The address that a host is, in its one canonical form; undefined: it is a name. Takes what the C library takes: IPv4 with parts left out,
  * in hex or octal (inet_aton(3): `127.1`, `0x7f.1`), IPv6 in any form, with its zone and in brackets; an IPv4 address inside an IPv6 one

@@ -96,11 +96,21 @@ const RULES: readonly Rule[] = [
     never: /^simulators\//,
     why: "the collector holds no simulator: the package collector-simulators brings them",
   },
+  {
+    from: /^workbench\//,
+    never: /^(src\/(?!model\/|lib\/capture\/)|drivers\/|gateway\/|simulators\/|npm:|test\/)/,
+    why: "the workbench is a package of its own, with nothing of the collector but its words and the form of its captures",
+  },
+  {
+    from: /^(src|drivers|gateway|simulators)\//,
+    never: /^workbench\//,
+    why: "the collector reads no capture: the package collector-workbench brings what does",
+  },
   { from: /^(src|drivers)\//, never: /^test\//, why: "tests use the program, not the reverse" },
 ];
 
 const isTest = (file: string) => file.endsWith(".test.ts");
-const files = ["src", "drivers", "gateway", "simulators"]
+const files = ["src", "drivers", "gateway", "simulators", "workbench"]
   .flatMap((top) => readdirSync(top, { recursive: true, encoding: "utf8" }).map((file) => `${top}/${file}`))
   .filter((file) => file.endsWith(".ts") && !isTest(file));
 
@@ -165,6 +175,10 @@ describe("imports", () => {
     ["simulators/main.ts", "drivers/modbus_tcp/driver.ts"],
     ["simulators/gate.ts", "src/lib/retry.ts"],
     ["simulators/machines/machines.ts", "test/plant/configured.ts"],
+    ["src/commands/replay/replay.ts", "workbench/main.ts"],
+    ["src/lib/capture/write.ts", "workbench/capture/packets.ts"],
+    ["workbench/main.ts", "src/commands/io.ts"],
+    ["workbench/replay/device.ts", "drivers/modbus_tcp/driver.ts"],
   ])("would refuse %s importing %s", (file, target) => expect(broken(file, target)).toBeDefined());
 });
 

@@ -6,7 +6,6 @@ const ROOMS = /^(drivers\/lib|src\/sinks\/lib|src\/api|src\/os|src\/lib)\//;
 
 /** Files outside with a reason of their own. */
 const EXCEPTIONS: Readonly<Record<string, string>> = {
-  "src/commands/replay/device.ts": "a workbench: it plays a device from a capture, for a person",
   "drivers/plugin/samples/line-plugin.ts": "an example of a program of somebody else's: it connects to its own device",
 };
 

@@ -16,7 +16,7 @@ const PRIVATE: readonly { readonly word: RegExp; readonly better: string }[] = [
 ];
 
 const TEXT = /\.(ts|js|mjs|md|yaml|sh)$/;
-const files = ["src", "drivers", "gateway", "simulators", "docs"]
+const files = ["src", "drivers", "gateway", "simulators", "workbench", "docs"]
   .flatMap((top) => readdirSync(top, { recursive: true, encoding: "utf8" }).map((file) => `${top}/${file}`))
   .concat("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md")
   .filter((file) => TEXT.test(file));

@@ -2,8 +2,9 @@ import { existsSync, globSync, readFileSync } from "node:fs";
 import path from "node:path";
 import fc from "fast-check";
 import { beforeAll, describe, expect, it } from "vitest";
-import { Recording } from "../../src/commands/replay/recording.ts";
-import { CaptureError, CaptureReader } from "../../src/lib/capture/read.ts";
+import { CaptureError } from "../../workbench/capture/packets.ts";
+import { CaptureReader } from "../../workbench/capture/read.ts";
+import { Recording } from "../../workbench/replay/recording.ts";
 
 /** Captures of foreign devices that others published; they are not part of this project. */
 const FOLDER = path.resolve(import.meta.dirname, "../../../shared/captures");

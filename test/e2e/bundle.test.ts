@@ -4,11 +4,12 @@ import os from "node:os";
 import path from "node:path";
 import type { Metafile } from "esbuild";
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
-import { bundle, bundleSimulators } from "../../build.ts";
+import { bundle, bundleAddOn } from "../../build.ts";
 import { startModbusPlant } from "../../drivers/modbus_tcp/simulator.ts";
 import { startOpcuaSimulator, USERS } from "../../drivers/opcua/simulator.ts";
 import { createWitness } from "../../drivers/opcua/simulator-client.ts";
 import { type Api, apiOf } from "../support/api.ts";
+import { pcap, RecordedConnection } from "../support/capture-file.ts";
 import { type CollectorProcess, startCollector } from "../support/collector-process.ts";
 import { freePort } from "../support/free-port.ts";
 import { childrenOf } from "../support/process-figures.ts";
@@ -30,7 +31,7 @@ beforeAll(async () => {
   work = mkdtempSync(path.join(os.tmpdir(), "collector-bundle-"));
   const { arch } = process;
   if (arch !== "x64" && arch !== "arm64") throw new Error(`there are no native parts for ${arch}`);
-  // If the package installs it: the simulators are looked for beside its folder.
+  // If the package installs it: add-ons are looked for beside its folder.
   const app = path.join(work, "collector/app");
   ({ metafile } = await bundle({ out: app, arch, packageDir: (name) => path.join(ROOT, "node_modules", name) }));
   loadedFile = path.join(work, "loaded");
@@ -48,15 +49,16 @@ afterEach(async () => {
 });
 afterAll(() => rmSync(work, { recursive: true, force: true }));
 
-/** Inputs of a file of the bundle and of all that it imports before it runs. */
-function inputsOf(entry: string): readonly string[] {
+/** Inputs of a file of the bundle and of all that it imports before it runs; with `later`, of all that it may import while it runs too. */
+function inputsOf(entry: string, { later = false }: { later?: boolean } = {}): readonly string[] {
   const outputs = new Map(Object.entries(metafile.outputs).map(([file, output]) => [path.resolve(ROOT, file), output]));
   const seen = new Set<string>();
   const walk = (file: string): void => {
     const output = outputs.get(file);
     if (!output || seen.has(file)) return;
     seen.add(file);
-    for (const { path: target, kind } of output.imports) if (kind === "import-statement") walk(path.resolve(ROOT, target));
+    for (const { path: target, kind } of output.imports)
+      if (kind === "import-statement" || (later && kind === "dynamic-import")) walk(path.resolve(ROOT, target));
   };
   walk(path.join(work, "collector/app", entry));
   expect(seen.size).toBeGreaterThan(0);
@@ -88,16 +90,32 @@ async function addSource({ api, uuid: collector }: { api: Api; uuid: string }, d
 }
 const stateOf = async (collector: CollectorProcess) => (await collector.status()).sources[0]?.status.state.type;
 
+const WORKERS = ["store", "delivery", "serving", "session", "api", "page"].map((thread) => `threads/${thread}/worker.js`);
+
+/** Code for a person at a desk: replay, reading of captures, checks of profiles and plugins. What names a verb and its options is the help's. */
+const DESK = /^(workbench\/|drivers\/profile\/replay\.ts|src\/commands\/(?:replay|profile|plugin)\/(?!\w+-verbs?\.ts))/;
+const deskFiles = (inputs: readonly string[]): readonly string[] => [...new Set(inputs.filter((input) => DESK.test(input)))].sort();
+/** Name in the bundle of the file that a source is loaded from by `import()`. */
+function chunkOf(source: string): string {
+  const [file = ""] = Object.entries(metafile.outputs).find(([, { entryPoint }]) => entryPoint === source) ?? [];
+  expect(file, source).not.toBe("");
+  return path.relative(path.join(work, "collector/app"), path.resolve(ROOT, file));
+}
+
 describe("the bundle", { timeout: 60_000 }, () => {
-  it.each([
-    "main.js",
-    "threads/store/worker.js",
-    "threads/delivery/worker.js",
-    "threads/serving/worker.js",
-    "threads/session/worker.js",
-    "threads/api/worker.js",
-    "threads/page/worker.js",
-  ])("%s needs nothing of node-opcua to start", (entry) => {
+  it.each(["main.js", ...WORKERS])("%s loads no replay and no check of profiles and plugins to start", (entry) =>
+    expect(deskFiles(inputsOf(entry))).toEqual([]),
+  );
+
+  it("the service and its threads load none of it later either; the verbs do", () => {
+    const run = chunkOf("src/commands/service/run.ts");
+    for (const entry of [run, ...WORKERS]) expect([entry, deskFiles(inputsOf(entry, { later: true }))]).toEqual([entry, []]);
+    const verbs = ["src/commands/plugin/plugin.ts", "src/commands/profile/profile.ts", "src/commands/replay/replay.ts"];
+    expect(deskFiles(inputsOf("main.js", { later: true }))).toEqual(expect.arrayContaining(verbs));
+    for (const verb of verbs) expect(deskFiles(inputsOf(chunkOf(verb)))).toContain(verb);
+  });
+
+  it.each(["main.js", ...WORKERS])("%s needs nothing of node-opcua to start", (entry) => {
     expect(opcuaFiles()).not.toEqual([]);
     expect(inputsOf(entry).filter(isOpcua)).toEqual([]);
   });
@@ -133,11 +151,41 @@ describe("the bundle", { timeout: 60_000 }, () => {
     const simulate = (...words: string[]) => spawnSync(program, [...args, "simulate", ...words], { encoding: "utf8" });
     expect(simulate("modbus_tcp")).toMatchObject({ status: 2, stderr: expect.stringContaining("package collector-simulators") });
     const out = path.join(work, "collector-simulators");
-    const simulators = await bundleSimulators({ out, packageDir: (name) => path.join(ROOT, "node_modules", name) });
+    const simulators = await bundleAddOn("simulators", { out, packageDir: (name) => path.join(ROOT, "node_modules", name) });
     expect(Object.keys(simulators.inputs).filter((input) => /^(src\/(?!model\/)|drivers\/(?!.*simulator))/.test(input))).toEqual([]);
     const listed = simulate("--json");
     expect(JSON.parse(listed.stdout).machines).toHaveLength(8);
     expect(simulate("modbus_tcp", "--csv").stdout).toContain("temperature;holding:0;float32");
+  });
+
+  it("holds nothing of the workbench, and reads captures where its package is", async () => {
+    const isWorkbench = (input: string): boolean => input.startsWith("workbench/");
+    const ofOutputs = (file: Metafile): readonly string[] => Object.values(file.outputs).flatMap(({ inputs }) => Object.keys(inputs));
+    expect(ofOutputs(metafile).filter(isWorkbench)).toEqual([]);
+    expect(Object.keys(metafile.inputs).filter(isWorkbench)).toEqual([]);
+    const [program, ...args] = command;
+    const run = (...words: string[]) => spawnSync(program, [...args, ...words], { encoding: "utf8" });
+    const profile = path.join(ROOT, "config/profiles/odac-host.yaml");
+    const capture = path.join(work, "opcua.pcap");
+    const packets: Buffer[] = [];
+    new RecordedConnection(packets, 4840, 50_000).says("client", Buffer.from("HELF\x20\0\0\0", "latin1"));
+    writeFileSync(capture, pcap(packets));
+    const ofProfile = ["profile", "replay", profile, capture, "--port", "2020"];
+    for (const words of [["replay", capture], ofProfile])
+      expect(run(...words)).toMatchObject({
+        status: 2,
+        stderr: expect.stringContaining("package collector-workbench (sudo apt install ./collector-workbench_*.deb)"),
+      });
+    expect(run("profile", "check", profile)).toMatchObject({ status: 0, stderr: "" });
+    const out = path.join(work, "collector-workbench");
+    const workbench = await bundleAddOn("workbench", { out, packageDir: (name) => path.join(ROOT, "node_modules", name) });
+    expect(ofOutputs(workbench).filter((input) => !/^(workbench\/|src\/model\/|package\.json$|builtin:)/.test(input))).toEqual([]);
+    const failures = {
+      replay: "10.0.0.2:4840 speaks OPC UA, which cannot be replayed",
+      profile: "there is no TCP connection with port 2020",
+    };
+    expect(run("replay", capture)).toMatchObject({ status: 2, stderr: expect.stringContaining(failures.replay) });
+    expect(run(...ofProfile)).toMatchObject({ status: 2, stderr: expect.stringContaining(failures.profile) });
   });
 
   it("loads nothing of node-opcua and starts no session worker where nothing speaks OPC UA", async () => {

@@ -16,7 +16,7 @@ export const COMMANDS: Readonly<Record<Tier, string>> = {
 };
 
 /** Tests beside the code: those of the tier short that start threads or servers are `*.slow.test.ts`, each file in a process of its own. */
-export const BESIDE = "{src,drivers,gateway,simulators,package}/**/*.test.ts";
+export const BESIDE = "{src,drivers,gateway,simulators,workbench,package}/**/*.test.ts";
 /** Folders whose files belong to the tier system, where their names do not say otherwise. */
 const SYSTEM = "test/{e2e,faults,isolation}/**/*.test.ts";
 const NAMED = /\.(system|parts|nightly)\.test\.ts$/;

@@ -27,6 +27,8 @@ const REPLAY: Verb = {
       repeats: true,
     },
   ],
+  notes: `The package collector-workbench reads captures (sudo apt install ./collector-workbench_*.deb), and so does a checkout; the collector's own
+package only writes them. collector profile check needs neither.`,
   run: async (io, file: string, capture: string, options: object) =>
     (await import("./profile.ts")).replayCapture(io, file, capture, options),
 };

@@ -2,7 +2,8 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import path from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { runCommand } from "../testing.ts";
+import { commandIo, runCommand } from "../testing.ts";
+import { checkProfileFile, replayCapture } from "./profile.ts";
 
 const ROOT = path.resolve(import.meta.dirname, "../../..");
 const ODAC = path.join(ROOT, "config/profiles/odac-host.yaml");
@@ -115,6 +116,14 @@ test.each([
   const { code, err } = await runCommand("profile", "replay", ODAC, write("good", pcap(PACKETS)), ...words);
   expect(code).toBe(2);
   expect(err).toMatch(said);
+});
+
+test("replay names the package that reads captures where it is missing; check needs none", async () => {
+  const io = { ...commandIo({}), addOn: () => undefined };
+  await expect(replayCapture(io, ODAC, write("good", pcap(PACKETS)), { port: "2020" })).rejects.toThrow(
+    "it is in the package collector-workbench (sudo apt install ./collector-workbench_*.deb)",
+  );
+  expect(await checkProfileFile(io, ODAC, {})).toBe(0);
 });
 
 test("a file that is no capture is one sentence", async () => {

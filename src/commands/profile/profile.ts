@@ -1,10 +1,11 @@
 import { framesIn, type RecordedTurn, type ReplayedFrame } from "../../../drivers/profile/replay.ts";
 import { loadProfile } from "../../configuration/profile-file.ts";
 import { SettingsError } from "../../configuration/strict-yaml.ts";
-import { factsWords, type Piece, readCapture } from "../../lib/capture/read.ts";
 import { messageOf } from "../../model/failure.ts";
 import { toJson } from "../../model/json.ts";
 import type { Profile } from "../../model/profile.ts";
+import type { Piece } from "../../model/workbench.ts";
+import { loadWorkbench } from "../add-on.ts";
 import { type CommandIo, complain, EXIT, type ExitCode, StoppedError, UsageError } from "../io.ts";
 import { writeLines } from "../lines.ts";
 import { pairsOf } from "../pairs.ts";
@@ -72,13 +73,15 @@ export async function replayCapture(io: CommandIo, file: string, capture: string
   const port = Number(options.port);
   if (!Number.isInteger(port) || port < 1 || port > 65_535)
     throw new UsageError(`--port ${options.port}: expected the port of the device, 1 to 65535`);
+  const { readCapture } = await loadWorkbench(io);
   let frames: readonly ReplayedFrame[];
   try {
     const ofPort = new TurnsOfPort(port, profile.role === "listener");
-    const facts = await readCapture(capture, (pieces) => ofPort.add(pieces), { signal: io.signal });
+    const read = await readCapture(capture, (pieces) => ofPort.add(pieces), { signal: io.signal });
+    if ("problem" in read) throw new Error(read.problem);
     const { turns } = ofPort;
     if (turns.length === 0) throw new Error(`${capture}: there is no TCP connection with port ${port} in it`);
-    for (const line of factsWords(facts)) complain(io, `${capture}: ${line}`);
+    for (const line of read.notes) complain(io, `${capture}: ${line}`);
     frames = framesIn(profile, pairsOf("--detail", options.detail), pairsOf("--parameter", options.parameter), turns);
   } catch (error) {
     if (io.signal.aborted) throw new StoppedError();

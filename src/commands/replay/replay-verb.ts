@@ -30,6 +30,8 @@ export const REPLAY: Verb = {
 sequence numbers), which the answer gets. Where it was answered differently over time, the answers come in their order, then the last one
 again. What the capture has no answer for is printed with the request that is nearest. Of a protocol that is not known, a request that differs is
 answered by its place in the capture if it is as long. OPC UA, s7plus and what is encrypted cannot be replayed.
-It listens and answers; it connects to nothing. Beside loopback it listens where listen in policy.yaml opens an address. Ctrl-C ends it.`,
+It listens and answers; it connects to nothing. Beside loopback it listens where listen in policy.yaml opens an address. Ctrl-C ends it.
+The package collector-workbench reads captures (sudo apt install ./collector-workbench_*.deb), and so does a checkout; the collector's own
+package only writes them.`,
   run: async (io, capture: string, options: ReplayVerbOptions) => (await import("./replay.ts")).replay(io, capture, options),
 };

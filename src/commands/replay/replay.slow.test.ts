@@ -348,6 +348,16 @@ describe("collector replay", () => {
     expect(await refused(good, "--listen", `${port}`)).toContain(`127.0.0.1:${port} is taken by another program`);
   });
 
+  it("names the package where it is missing, and where it is of another version", async () => {
+    const io = { ...commandIo({}), addOn: () => undefined };
+    await expect(replay(io, "x.pcap", {})).rejects.toThrow(
+      "what reads captures is not installed: it is in the package collector-workbench (sudo apt install ./collector-workbench_*.deb)",
+    );
+    await expect(replay({ ...commandIo({}), version: "9.9.9" }, "x.pcap", {})).rejects.toThrow(
+      "the package collector-workbench is of version 0, and the collector 9.9.9; install the same of both",
+    );
+  });
+
   it("takes a capture from stdin, and tells people where it listens, what of the capture was not read, and the sum at the end", async () => {
     const packets = talk(502, GOOD);
     const bytes = pcap(packets);

@@ -1,14 +1,21 @@
-import { CaptureError, type CaptureFacts, endText, factsWords, readCapture } from "../../lib/capture/read.ts";
+import { endText } from "../../model/address.ts";
 import { toJson } from "../../model/json.ts";
 import { nearest } from "../../model/nearest.ts";
 import { countOf } from "../../model/number.ts";
 import type { Policy } from "../../model/policy.ts";
+import type {
+  RecordingRead,
+  RecordingWish,
+  ReplayableDevice,
+  ReplayCounts,
+  RunningReplay,
+  UnknownRequest,
+  Workbench,
+} from "../../model/workbench.ts";
+import { loadWorkbench } from "../add-on.ts";
 import { type CommandIo, complain, EXIT, type ExitCode, StoppedError, UsageError } from "../io.ts";
 import { writeLines } from "../lines.ts";
 import { addressAndPort, freePortFor, listenFailure, type Place, placeOf, policyFor, readingNotes, stopped } from "../listening.ts";
-import { type Asks, ReplayDevice, type Unknown } from "./device.ts";
-import { REPLAY_TYPES } from "./protocols.ts";
-import { type RecordedDevice, Recording, type Wish } from "./recording.ts";
 
 /** The command line's options, as typed. */
 export interface ReplayVerbOptions {
@@ -27,37 +34,37 @@ const SHOWN_BYTES = 64;
 
 /** `collector replay CAPTURE`: serves the answers of a recorded device until the person stops it. Throws UsageError. */
 export async function replay(io: CommandIo, capture: string, options: ReplayVerbOptions): Promise<ExitCode> {
-  const wish = wishOf(options);
+  const workbench = await loadWorkbench(io);
+  const wish = wishOf(options, workbench.replayTypes);
   const policy = policyFor(options.config);
-  const { recording, facts } = await recordingOf(io, capture, wish);
+  const recording = await recordingOf(io, workbench, capture, wish);
   const name = capture === "-" ? "the capture" : capture;
-  for (const line of factsWords(facts)) complain(io, `${name}: ${line}`);
+  for (const line of recording.notes) complain(io, `${name}: ${line}`);
   const device = chosen(recording.devices, name, options);
   const place = placeOf(options.listen, freePortFor(device.end.port), policy);
   const report = new Report(io, options.json === true);
   const running = await started(device, place, report);
-  report.listening(name, facts, recording, device, { ...place, port: running.port }, policy);
+  report.listening(name, recording, device, { ...place, port: running.port }, policy);
   try {
     await stopped(io.signal);
   } finally {
     await running.close();
   }
-  report.summary(running.asks);
+  report.summary(running.counts);
   return EXIT.good;
 }
 
-function wishOf({ device, type }: ReplayVerbOptions): Wish {
-  if (type !== undefined && !REPLAY_TYPES.includes(type)) {
-    const near = nearest(type, REPLAY_TYPES);
-    throw new UsageError(`--type ${type}: expected ${REPLAY_TYPES.join(", ")}${near === undefined ? "" : `; do you mean ${near}?`}`);
+function wishOf({ device, type }: ReplayVerbOptions, types: readonly string[]): RecordingWish {
+  if (type !== undefined && !types.includes(type)) {
+    const near = nearest(type, types);
+    throw new UsageError(`--type ${type}: expected ${types.join(", ")}${near === undefined ? "" : `; do you mean ${near}?`}`);
   }
   const wished = device === undefined ? {} : addressAndPort(device);
   if (wished === undefined) throw new UsageError(`--device ${device}: expected an address, or address:port, such as 10.0.0.5:502`);
   return { ...wished, ...(type !== undefined && { type }) };
 }
 
-async function recordingOf(io: CommandIo, capture: string, wish: Wish): Promise<{ recording: Recording; facts: CaptureFacts }> {
-  const recording = new Recording(wish);
+async function recordingOf(io: CommandIo, { readRecording }: Workbench, capture: string, wish: RecordingWish): Promise<RecordingRead> {
   let toldAt = performance.now();
   const tell = (done: number, total: number | undefined): void => {
     if (performance.now() - toldAt < TOLD_EVERY_MS) return;
@@ -66,12 +73,11 @@ async function recordingOf(io: CommandIo, capture: string, wish: Wish): Promise<
   };
   try {
     const source = capture === "-" ? io.stdin : capture;
-    const facts = await readCapture(source, (pieces) => recording.add(pieces), { signal: io.signal, onProgress: tell });
-    recording.end();
-    return { recording, facts };
+    const recording = await readRecording(source, wish, { signal: io.signal, onProgress: tell });
+    if ("problem" in recording) throw new UsageError(recording.problem);
+    return recording;
   } catch (error) {
     if (io.signal.aborted) throw new StoppedError();
-    if (error instanceof CaptureError) throw new UsageError(error.message);
     throw error;
   }
 }
@@ -79,35 +85,33 @@ async function recordingOf(io: CommandIo, capture: string, wish: Wish): Promise<
 const mib = (bytes: number): string => (bytes / 2 ** 20).toFixed(0);
 
 /** The one device that is meant and can be served. */
-function chosen(devices: readonly RecordedDevice[], name: string, { device, type }: ReplayVerbOptions): RecordedDevice {
+function chosen(devices: readonly ReplayableDevice[], name: string, { device, type }: ReplayVerbOptions): ReplayableDevice {
   const answering = devices.filter(({ counts }) => counts.answers > 0);
-  const can = answering.filter(({ protocol }) => protocol.refusal === undefined);
+  const can = answering.filter(({ refusal }) => refusal === undefined);
   const [one, ...others] = can;
   if (one && others.length === 0) return one;
   if (one)
     throw new UsageError(
       `${name} has several devices; name one with --device:\n${can.map((found) => `  --device ${deviceWords(found)}`).join("\n")}`,
     );
-  const refused = devices.find(({ protocol }) => protocol.refusal !== undefined);
+  const refused = devices.find(({ refusal }) => refusal !== undefined);
   if (refused)
-    throw new UsageError(
-      `${name}: ${endText(refused.end)} speaks ${refused.protocol.words}, which cannot be replayed: ${refused.protocol.refusal}`,
-    );
+    throw new UsageError(`${name}: ${endText(refused.end)} speaks ${refused.protocol}, which cannot be replayed: ${refused.refusal}`);
   const [asked] = devices;
   const what = device === undefined ? "" : ` of ${device}`;
   throw new UsageError(
     asked
-      ? `${name} has requests and no answer${what}${type === undefined ? `; --type says what it speaks (taken for ${asked.protocol.words})` : ` that ${asked.protocol.words} would have`}`
+      ? `${name} has requests and no answer${what}${type === undefined ? `; --type says what it speaks (taken for ${asked.protocol})` : ` that ${asked.protocol} would have`}`
       : `${name} has no conversation${device === undefined ? " over TCP or UDP" : ` with ${device}`}`,
   );
 }
 
-const deviceWords = ({ end, protocol, counts }: RecordedDevice): string =>
-  `${endText(end)}  ${protocol.words}: ${countOf(counts.requests, "request")}, ${countOf(counts.answers, "answer")}, ${countOf(counts.connections, "connection")}`;
+const deviceWords = ({ end, protocol, counts }: ReplayableDevice): string =>
+  `${endText(end)}  ${protocol}: ${countOf(counts.requests, "request")}, ${countOf(counts.answers, "answer")}, ${countOf(counts.connections, "connection")}`;
 
-async function started(device: RecordedDevice, place: Place, report: Report): Promise<ReplayDevice> {
+async function started(device: ReplayableDevice, place: Place, report: Report): Promise<RunningReplay> {
   try {
-    return await ReplayDevice.start({ device, ...place, onUnknown: (unknown) => report.unknown(unknown) });
+    return await device.serve({ ...place, onUnknown: (unknown) => report.unknown(unknown) });
   } catch (error) {
     throw listenFailure(error, place);
   }
@@ -126,9 +130,8 @@ class Report {
 
   listening(
     name: string,
-    facts: CaptureFacts,
-    { room }: Recording,
-    { end, transport, protocol, script, counts }: RecordedDevice,
+    { facts, notKept }: RecordingRead,
+    { end, transport, type, protocol, counts, differentRequests }: ReplayableDevice,
     place: Place,
     policy: Policy,
   ): void {
@@ -136,8 +139,8 @@ class Report {
       const { unread, lostBytes, isCut } = facts;
       this.#json({
         listening: { address: place.host, port: place.port, transport },
-        device: { address: end.address, port: end.port, type: protocol.type },
-        recorded: { requests: counts.requests, different_requests: script.size, answers: counts.answers, not_kept: room.notKept },
+        device: { address: end.address, port: end.port, type },
+        recorded: { requests: counts.requests, different_requests: differentRequests, answers: counts.answers, not_kept: notKept },
         capture: {
           packets: facts.packets,
           unread,
@@ -149,21 +152,18 @@ class Report {
       });
       return;
     }
-    if (room.notKept > 0)
-      complain(
-        this.#io,
-        `${name}: ${room.notKept} answers are not kept, for which there is no room; name the device, or filter the capture`,
-      );
+    if (notKept > 0)
+      complain(this.#io, `${name}: ${notKept} answers are not kept, for which there is no room; name the device, or filter the capture`);
     if (counts.unpaired > 0) complain(this.#io, `${name}: ${counts.unpaired} messages of the device answer no request of the capture`);
-    if (counts.strayBytes > 0) complain(this.#io, `${name}: ${counts.strayBytes} bytes are not a whole message of ${protocol.words}`);
+    if (counts.strayBytes > 0) complain(this.#io, `${name}: ${counts.strayBytes} bytes are not a whole message of ${protocol}`);
     writeLines(this.#io, [
-      `${endText(end)}, ${protocol.words}: ${countOf(script.size, "different request")}, ${countOf(counts.answers, "answer")}`,
+      `${endText(end)}, ${protocol}: ${countOf(differentRequests, "different request")}, ${countOf(counts.answers, "answer")}`,
       `listening on ${endText({ address: place.host, port: place.port })} (${transport.toUpperCase()}); Ctrl-C ends it`,
       ...readingNotes(policy, place),
     ]);
   }
 
-  unknown({ request, essence, nearest }: Unknown): void {
+  unknown({ request, essence, nearest }: UnknownRequest): void {
     const key = essence.toString("latin1");
     if (this.#shown.has(key) || this.#shown.size >= MAX_SHOWN) return;
     this.#shown.add(key);
@@ -178,7 +178,7 @@ class Report {
       ]);
   }
 
-  summary({ connections, refused, requests, answered, byPlace, silent, unknown, ended }: Asks): void {
+  summary({ connections, refused, requests, answered, byPlace, silent, unknown, ended }: ReplayCounts): void {
     if (this.#isJson) {
       this.#json({ summary: { connections, refused, requests, answered, answered_by_place: byPlace, silent, unknown, ended } });
       return;

@@ -150,7 +150,7 @@ describe("collector simulate", () => {
   });
 
   it("names the package where there are no simulators, and where they are of another version", async () => {
-    const io = { ...commandIo({}), simulators: () => undefined };
+    const io = { ...commandIo({}), addOn: () => undefined };
     await expect(simulate(io, "s7", {})).rejects.toThrow(/not installed: they are in the package collector-simulators \(sudo apt install/);
     await expect(simulate({ ...commandIo({}), version: "9.9.9" }, "s7", {})).rejects.toThrow(
       /the package collector-simulators is of version 0, and the collector 9\.9\.9; install the same of both/,

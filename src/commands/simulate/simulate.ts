@@ -1,18 +1,13 @@
 import { networkInterfaces } from "node:os";
-import { endText } from "../../lib/capture/read.ts";
+import { endText } from "../../model/address.ts";
 import { parseDuration } from "../../model/duration.ts";
 import { toJson } from "../../model/json.ts";
 import { nearest } from "../../model/nearest.ts";
 import type { Policy } from "../../model/policy.ts";
 import { shellWord } from "../../model/shell-word.ts";
-import {
-  type RunningMachine,
-  SIMULATED_FAULTS,
-  type SimulatedFault,
-  type SimulatedMachine,
-  type Simulation,
-} from "../../model/simulation.ts";
+import { type RunningMachine, SIMULATED_FAULTS, type SimulatedFault, type SimulatedMachine } from "../../model/simulation.ts";
 import { sleep } from "../../model/timer.ts";
+import { loadSimulation } from "../add-on.ts";
 import { answer } from "../answer.ts";
 import { variablesCsv } from "../configuration/variables-csv.ts";
 import { type CommandIo, EXIT, type ExitCode, UsageError } from "../io.ts";
@@ -36,7 +31,7 @@ const LOOKED_AT = 3;
 
 /** `collector simulate [TYPE]`: runs a simulated machine until the person stops it. Throws UsageError. */
 export async function simulate(io: CommandIo, type: string | undefined, options: SimulateOptions): Promise<ExitCode> {
-  const { machines } = await loaded(io);
+  const { machines } = await loadSimulation(io);
   if (type === undefined || options.list) return list(io, machines, options);
   const machine = chosen(machines, type);
   const faults = faultsOf(machine, options.fault);
@@ -57,20 +52,6 @@ export async function simulate(io: CommandIo, type: string | undefined, options:
     await running.close();
   }
   return EXIT.good;
-}
-
-async function loaded(io: CommandIo): Promise<Simulation> {
-  const url = io.simulators();
-  if (!url)
-    throw new UsageError(
-      "the simulators are not installed: they are in the package collector-simulators (sudo apt install ./collector-simulators_*.deb), and in a checkout of the project",
-    );
-  const { simulation } = (await import(url.href)) as { readonly simulation: Simulation };
-  if (simulation.version !== io.version)
-    throw new UsageError(
-      `the package collector-simulators is of version ${simulation.version}, and the collector ${io.version}; install the same of both`,
-    );
-  return simulation;
 }
 
 function list(io: CommandIo, machines: readonly SimulatedMachine[], options: SimulateOptions): ExitCode {

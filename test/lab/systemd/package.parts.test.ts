@@ -41,6 +41,7 @@ describe.skipIf(missing !== "")("the packages", { timeout: 600_000 }, () => {
     const names = debsIn(first);
     expect(names.map((name) => name.replace(/_.*_/, " "))).toEqual([
       "collector-simulators all.deb",
+      "collector-workbench all.deb",
       "collector amd64.deb",
       "collector arm64.deb",
     ]);
@@ -96,6 +97,29 @@ describe.skipIf(missing !== "")("the packages", { timeout: 600_000 }, () => {
     expect(sbom.components.map(({ name }: { name: string }) => name)).toEqual(expect.arrayContaining(["node-opcua-server"]));
     expect(sbom.metadata.component.version).toBe(field("Version"));
     expect(readFileSync(path.join(tree, "usr/share/doc/collector-simulators/copyright"), "utf8")).toContain("node-opcua-server");
+  });
+
+  it("hold the workbench in one of their own, for the collector of the same version, without a package of somebody else's", () => {
+    const deb = path.join(first, debsIn(first).find((file) => file.startsWith("collector-workbench_")) ?? "");
+    const field = (name: string): string => execFileSync("dpkg-deb", ["-f", deb, name], { encoding: "utf8" }).trim();
+    expect(field("Depends")).toBe(`collector (= ${field("Version")})`);
+    const tree = path.join(work, "workbench");
+    execFileSync("dpkg-deb", ["-x", deb, tree]);
+    const files = globSync("**", { cwd: tree }).filter((file) => statSync(path.join(tree, file)).isFile());
+    expect(files.sort()).toEqual([
+      "usr/bin/collector-replay",
+      "usr/lib/collector-workbench/main.js",
+      "usr/lib/collector-workbench/package.json",
+      "usr/share/doc/collector-workbench/changelog.gz",
+      "usr/share/doc/collector-workbench/copyright",
+      "usr/share/doc/collector-workbench/sbom.cdx.json",
+      "usr/share/lintian/overrides/collector-workbench",
+      "usr/share/man/man1/collector-replay.1.gz",
+    ]);
+    const sbom = JSON.parse(readFileSync(path.join(tree, "usr/share/doc/collector-workbench/sbom.cdx.json"), "utf8"));
+    expect(sbom.components).toEqual([]);
+    expect(sbom.metadata.component.version).toBe(field("Version"));
+    expect(readFileSync(path.join(tree, "usr/share/doc/collector-workbench/copyright"), "utf8")).not.toContain("contains code of");
   });
 
   it("keep the unit within its exposure", () => {

@@ -16,6 +16,7 @@ import { textsOf } from "../../../src/model/testing/warnings.ts";
 import { localSocketPath } from "../../../src/service/local-socket.ts";
 import { type Api, apiOf } from "../../support/api.ts";
 import { startBroker, type TestBroker } from "../../support/broker.ts";
+import { pcap, RecordedConnection } from "../../support/capture-file.ts";
 import type { ServiceStatusJson } from "../../support/collector-process.ts";
 import { freePort } from "../../support/free-port.ts";
 import { startLineDevice } from "../../support/plugin/line-device.ts";
@@ -145,6 +146,7 @@ describe.skipIf(missing !== undefined)("the package under systemd", { timeout: 1
     console.log(`booted in ${machine.bootMs.toFixed(0)} ms: ${(await machine.must("systemctl --version")).split("\n")[0]}`);
     copyFileSync(deb, path.join(machine.root, "opt/collector.deb"));
     copyFileSync(debOf(/^collector-simulators_/), path.join(machine.root, "opt/simulators.deb"));
+    copyFileSync(debOf(/^collector-workbench_/), path.join(machine.root, "opt/workbench.deb"));
     copyFileSync(repacked(deb), path.join(machine.root, "opt/newer.deb"));
     plant = await plantOf();
     broker = await startBroker({ user: { name: "collector", password: PASSWORD } });
@@ -273,6 +275,32 @@ describe.skipIf(missing !== undefined)("the package under systemd", { timeout: 1
     const manual = await machine.must("man -P cat collector-simulate 2>/dev/null | head -20");
     expect(manual).toMatch(/collector-simulate\s+- run a simulated machine/);
     await machine.must("systemctl stop practice && dpkg -r collector-simulators");
+  });
+
+  it("replays a recorded device, which a package of its own brings", async () => {
+    const turns = [
+      ["client", "000100000006010300000001"],
+      ["device", "000100000005010302002a"],
+    ] as const;
+    const packets: Buffer[] = [];
+    const connection = new RecordedConnection(packets, 502, 50_000);
+    for (const [who, hex] of turns) connection.says(who, Buffer.from(hex, "hex"));
+    writeFileSync(path.join(machine.root, "opt/press.pcap"), pcap(packets));
+    const at = await freePort();
+    const replay = `collector replay /opt/press.pcap --listen 127.0.0.1:${at}`;
+    const { code, stderr } = await machine.run(replay);
+    expect([code, stderr]).toEqual([2, expect.stringContaining("it is in the package collector-workbench")]);
+    await machine.must("dpkg -i /opt/workbench.deb");
+    await machine.must(`systemd-run --quiet --unit=desk --uid=nobody collector-replay /opt/press.pcap --listen 127.0.0.1:${at}`);
+    const looked = async (): Promise<string> => {
+      const ran = await machine.run(`collector read modbus_tcp host=127.0.0.1 port=${at} holding:0 --json`);
+      return ran.stdout + ran.stderr;
+    };
+    await expect.poll(looked, { timeout: 90_000, interval: 500 }).toContain('"value":42');
+    expect(await machine.must("man -P cat collector-replay 2>/dev/null | head -20")).toMatch(
+      /collector-replay\s+-\s+serve the answers of a recorded device/,
+    );
+    await machine.must("systemctl stop desk && dpkg -r collector-workbench");
   });
 
   it("lets values flow from a device to a broker", async () => {

@@ -1,28 +1,9 @@
 import { createReadStream, statSync } from "node:fs";
-import { errorCode } from "../../model/failure.ts";
-import { contentOf, UNREAD, type Unread } from "./network.ts";
+import { errorCode } from "../../src/model/failure.ts";
+import type { CaptureFacts, Piece, ReadingOptions, Unread } from "../../src/model/workbench.ts";
+import { contentOf, UNREAD } from "./network.ts";
 import { CaptureError, PacketParser } from "./packets.ts";
-import { type Piece, Streams } from "./streams.ts";
-
-export { type End, endText } from "./network.ts";
-export { CaptureError } from "./packets.ts";
-export type { Conversation, Piece } from "./streams.ts";
-
-/** What a capture had, and what of it could not be read. */
-export interface CaptureFacts {
-  readonly bytes: number;
-  readonly packets: number;
-  readonly conversations: number;
-  /** Packets that nothing was read of, by why. */
-  readonly unread: Readonly<Record<Unread, number>>;
-  /** Bytes of conversations that the capture has not. */
-  readonly lostBytes: number;
-  /** True: the file ends within a packet. */
-  readonly isCut: boolean;
-  /** Packets that somebody or some program commented on, and the first different comments. */
-  readonly commented: number;
-  readonly comments: readonly string[];
-}
+import { Streams } from "./streams.ts";
 
 const MAX_COMMENTS = 10;
 const MAX_COMMENT_CHARACTERS = 200;
@@ -87,10 +68,7 @@ export class CaptureReader {
 export async function readCapture(
   source: string | AsyncIterable<Buffer>,
   onPieces: (pieces: readonly Piece[]) => void,
-  {
-    signal,
-    onProgress = () => {},
-  }: { signal?: AbortSignal; onProgress?: (doneBytes: number, totalBytes: number | undefined) => void } = {},
+  { signal, onProgress = () => {} }: ReadingOptions = {},
 ): Promise<CaptureFacts> {
   const name = typeof source === "string" ? source : "the capture on stdin";
   const reader = new CaptureReader();

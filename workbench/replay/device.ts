@@ -1,34 +1,10 @@
 import dgram from "node:dgram";
 import net from "node:net";
-import { RecentMap } from "../../model/recent-map.ts";
+import { RecentMap } from "../../src/model/recent-map.ts";
+import type { ReplayCounts, RunningReplay, ServeOptions } from "../../src/model/workbench.ts";
 import { essenceOf, messageIn, type Protocol } from "./protocols.ts";
 import type { RecordedDevice } from "./recording.ts";
 import type { Script } from "./script.ts";
-
-/** What a client asked that the recording has not. */
-export interface Unknown {
-  readonly request: Buffer;
-  /** What it has in common with requests that ask the same. */
-  readonly essence: Buffer;
-  /** Of the recording. */
-  readonly nearest: Buffer | undefined;
-}
-
-/** What was asked of a replay, since its start. */
-export interface Asks {
-  connections: number;
-  /** Connections above those that are served at once. */
-  refused: number;
-  requests: number;
-  answered: number;
-  /** Of the answered: by their place in the recording alone. */
-  byPlace: number;
-  /** Requests that had no answer in the recording either. */
-  silent: number;
-  unknown: number;
-  /** Connections that were ended, since what came was no message, or nobody took the answers. */
-  ended: number;
-}
 
 const MAX_CONNECTIONS = 64;
 /** Answers that a client leaves unread. */
@@ -36,19 +12,16 @@ const MAX_UNREAD_BYTES = 1024 * 1024;
 /** Clients over UDP whose last numbers are known. */
 const MAX_CLIENTS = 256;
 
-export interface ReplayOptions {
+export interface ReplayOptions extends ServeOptions {
   readonly device: RecordedDevice;
-  readonly host: string;
-  readonly port: number;
-  readonly onUnknown: (unknown: Unknown) => void;
 }
 
 /** Serves the answers of a recording as a device. It listens and answers; it connects to nothing. */
-export class ReplayDevice {
-  readonly asks: Asks = { connections: 0, refused: 0, requests: 0, answered: 0, byPlace: 0, silent: 0, unknown: 0, ended: 0 };
+export class ReplayDevice implements RunningReplay {
+  readonly counts: ReplayCounts = { connections: 0, refused: 0, requests: 0, answered: 0, byPlace: 0, silent: 0, unknown: 0, ended: 0 };
   readonly #protocol: Protocol;
   readonly #script: Script;
-  readonly #onUnknown: (unknown: Unknown) => void;
+  readonly #onUnknown: ServeOptions["onUnknown"];
   readonly #sockets = new Set<net.Socket>();
   readonly #clients = new RecentMap<Map<string, Buffer>>(MAX_CLIENTS);
   #close: () => Promise<void> = () => Promise.resolve();
@@ -78,7 +51,7 @@ export class ReplayDevice {
     const server = net.createServer({ noDelay: true }, (socket) => this.#serve(socket));
     await new Promise<void>((ready, failed) => server.once("error", failed).listen({ host, port, exclusive: true }, ready));
     // What accepting a connection fails with costs that connection.
-    server.removeAllListeners("error").on("error", () => this.asks.refused++);
+    server.removeAllListeners("error").on("error", () => this.counts.refused++);
     this.port = (server.address() as net.AddressInfo).port;
     this.#close = async () => {
       for (const socket of this.#sockets) socket.destroy();
@@ -89,11 +62,11 @@ export class ReplayDevice {
   #serve(socket: net.Socket): void {
     socket.on("error", () => {});
     if (this.#sockets.size >= MAX_CONNECTIONS) {
-      this.asks.refused++;
+      this.counts.refused++;
       socket.destroy();
       return;
     }
-    this.asks.connections++;
+    this.counts.connections++;
     this.#sockets.add(socket);
     socket.on("close", () => this.#sockets.delete(socket));
     const memory = new Map<string, Buffer>();
@@ -105,7 +78,7 @@ export class ReplayDevice {
         if (socket.writableLength <= MAX_UNREAD_BYTES) socket.write(answer);
       });
       if (taken === undefined || socket.writableLength > MAX_UNREAD_BYTES) {
-        this.asks.ended++;
+        this.counts.ended++;
         socket.destroy();
         return;
       }
@@ -119,7 +92,7 @@ export class ReplayDevice {
     let rest = bytes;
     for (let message = messageIn(this.#protocol, rest); message !== undefined; message = messageIn(this.#protocol, rest)) {
       if (message === null) {
-        this.asks.requests++;
+        this.counts.requests++;
         this.#missing(rest);
         return undefined;
       }
@@ -156,19 +129,19 @@ export class ReplayDevice {
   }
 
   #answer(request: Buffer, memory: Map<string, Buffer>, send: (answer: Buffer) => void): void {
-    this.asks.requests++;
+    this.counts.requests++;
     const found = this.#script.find(request, memory);
     if (found.kind === "unknown") this.#missing(request);
-    else if (found.kind === "silent") this.asks.silent++;
+    else if (found.kind === "silent") this.counts.silent++;
     else {
-      this.asks.answered++;
-      if (found.isByPlace) this.asks.byPlace++;
+      this.counts.answered++;
+      if (found.isByPlace) this.counts.byPlace++;
       for (const part of found.parts) send(part);
     }
   }
 
   #missing(request: Buffer): void {
-    this.asks.unknown++;
+    this.counts.unknown++;
     this.#onUnknown({ request, essence: essenceOf(this.#protocol, request, false), nearest: this.#script.nearest(request) });
   }
 }

@@ -1,14 +1,15 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { pcap, RecordedConnection, tcpPacket, udpPacket } from "../../../test/support/capture-file.ts";
-import { CaptureReader } from "../../lib/capture/read.ts";
-import { Ring, recordIn, ringMemory } from "../../lib/capture/ring.ts";
-import { CaptureWriter } from "../../lib/capture/write.ts";
+import { Ring, recordIn, ringMemory } from "../../src/lib/capture/ring.ts";
+import { CaptureWriter } from "../../src/lib/capture/write.ts";
+import type { RecordingWish } from "../../src/model/workbench.ts";
+import { pcap, RecordedConnection, tcpPacket, udpPacket } from "../../test/support/capture-file.ts";
+import { CaptureReader } from "../capture/read.ts";
 import { messageIn, protocolOf } from "./protocols.ts";
-import { type RecordedDevice, Recording, type Wish } from "./recording.ts";
+import { type RecordedDevice, Recording } from "./recording.ts";
 import { MAX_KEPT_BYTES, Script } from "./script.ts";
 
-function recordingOf(file: Buffer, wish: Wish = {}): Recording {
+function recordingOf(file: Buffer, wish: RecordingWish = {}): Recording {
   const reader = new CaptureReader();
   const recording = new Recording(wish);
   recording.add(reader.push(file));

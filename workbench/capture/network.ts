@@ -1,14 +1,8 @@
+import type { End } from "../../src/model/address.ts";
+import type { Unread } from "../../src/model/workbench.ts";
 import type { CapturedPacket } from "./packets.ts";
 
 /** What is inside a captured packet: TCP or UDP over IPv4 or IPv6. All pure. */
-
-/** One end of a conversation. */
-export interface End {
-  readonly address: string;
-  readonly port: number;
-}
-
-export const endText = ({ address, port }: End): string => `${address.includes(":") ? `[${address}]` : address}:${port}`;
 
 export interface Segment {
   readonly kind: "tcp";
@@ -32,11 +26,7 @@ export interface Datagram {
   readonly missingBytes: number;
 }
 
-/**
- * Why nothing of a packet is read. `link`: a type of link that is not known here; `fragment`: a part of an IP packet, which is put together
- * nowhere here; `cut`: the capture has less of it than its headers; `damaged`: headers that cannot be; `other`: neither TCP nor UDP over IP.
- */
-export type Unread = "link" | "fragment" | "cut" | "damaged" | "other";
+/** Every reason why nothing of a packet is read. */
 export const UNREAD: readonly Unread[] = ["link", "fragment", "cut", "damaged", "other"];
 
 const [IPV4, IPV6] = [0x0800, 0x86dd];

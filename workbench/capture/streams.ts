@@ -1,25 +1,6 @@
-import { type Datagram, type End, endText, type Segment } from "./network.ts";
-
-/** What two ends said to each other. */
-export interface Conversation {
-  /** Counts from 1 in the order of the capture. */
-  readonly id: number;
-  readonly transport: "tcp" | "udp";
-  /** Who opened it; where that was not captured, who sent first. */
-  readonly first: End;
-  readonly second: End;
-  /** True: it was captured who opened it. */
-  readonly isOpeningSeen: boolean;
-}
-
-/** Bytes of one end, in the order in which it sent them; of UDP one datagram. */
-export interface Piece {
-  readonly conversation: Conversation;
-  readonly isFromFirst: boolean;
-  readonly bytes: Buffer;
-  /** Bytes of the same end before these that the capture has not. */
-  readonly lostBytes: number;
-}
+import { type End, endText } from "../../src/model/address.ts";
+import type { Conversation, Piece } from "../../src/model/workbench.ts";
+import type { Datagram, Segment } from "./network.ts";
 
 /** Conversations that are followed at once; the one that began first is given up for a new one. */
 const MAX_CONVERSATIONS = 10_000;

@@ -1,4 +1,5 @@
-import { type Conversation, type End, endText, type Piece } from "../../lib/capture/read.ts";
+import { type End, endText } from "../../src/model/address.ts";
+import type { Conversation, Piece, RecordingCounts, RecordingWish } from "../../src/model/workbench.ts";
 import { isAnswerTo, isDevicePort, isFromClient, messageIn, type Protocol, protocolOf } from "./protocols.ts";
 import { type Asked, type Room, Script } from "./script.ts";
 
@@ -8,14 +9,7 @@ export interface RecordedDevice {
   readonly transport: "tcp" | "udp";
   readonly protocol: Protocol;
   readonly script: Script;
-  readonly counts: { connections: number; requests: number; answers: number; unpaired: number; strayBytes: number };
-}
-
-/** Which device is meant; absent parts: any. */
-export interface Wish {
-  readonly address?: string;
-  readonly port?: number;
-  readonly type?: string;
+  readonly counts: RecordingCounts;
 }
 
 /** Requests of one connection that wait for an answer. */
@@ -29,11 +23,11 @@ const MAX_TURN_BYTES = 1024 * 1024;
 /** Makes devices of what a capture's conversations have. */
 export class Recording {
   readonly room: Room = { bytes: 0, notKept: 0 };
-  readonly #wish: Wish;
+  readonly #wish: RecordingWish;
   readonly #devices = new Map<string, RecordedDevice>();
   readonly #talks = new Map<number, Talk | undefined>();
 
-  constructor(wish: Wish) {
+  constructor(wish: RecordingWish) {
     this.#wish = wish;
   }
 
@@ -83,14 +77,15 @@ export class Recording {
   }
 }
 
-const isMeant = (end: End, { address = end.address, port = end.port }: Wish): boolean => end.address === address && end.port === port;
+const isMeant = (end: End, { address = end.address, port = end.port }: RecordingWish): boolean =>
+  end.address === address && end.port === port;
 
 /** Which end is the device: the one that is meant, the one that was connected to, the one with the port of a device, or the lower port. */
 function isDeviceFirst(
   { transport, first, second, isOpeningSeen }: Conversation,
   isFromFirst: boolean,
   bytes: Buffer,
-  wish: Wish,
+  wish: RecordingWish,
 ): boolean {
   if (wish.address !== undefined && isMeant(first, wish) !== isMeant(second, wish)) return isMeant(first, wish);
   if (isOpeningSeen) return false;

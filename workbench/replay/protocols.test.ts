@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { DRIVERS } from "../../../drivers/index.ts";
+import { DRIVERS } from "../../drivers/index.ts";
 import { isDevicePort } from "./protocols.ts";
 
 describe("a replay, which loads no driver", () => {

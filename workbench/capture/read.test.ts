@@ -3,9 +3,12 @@ import { tmpdir } from "node:os";
 import path from "node:path";
 import fc from "fast-check";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { framed, ipPacket, pcap, pcapng, tcpPacket, udpPacket } from "../../../test/support/capture-file.ts";
-import { collectGarbage } from "../../../test/support/collect-garbage.ts";
-import { CaptureError, CaptureReader, endText, factsWords, type Piece, readCapture } from "./read.ts";
+import { endText } from "../../src/model/address.ts";
+import type { Piece } from "../../src/model/workbench.ts";
+import { framed, ipPacket, pcap, pcapng, tcpPacket, udpPacket } from "../../test/support/capture-file.ts";
+import { collectGarbage } from "../../test/support/collect-garbage.ts";
+import { CaptureError } from "./packets.ts";
+import { CaptureReader, factsWords, readCapture } from "./read.ts";
 
 const ENDS = { fromPort: 50_000, toPort: 502 };
 const BACK = { from: "10.0.0.2", to: "10.0.0.1", fromPort: 502, toPort: 50_000 };

@@ -1,0 +1,47 @@
+import manifest from "../package.json" with { type: "json" };
+import type { CaptureProblem, CaptureRead, ReplayableDevice, Workbench } from "../src/model/workbench.ts";
+import { CaptureError } from "./capture/packets.ts";
+import { factsWords, readCapture } from "./capture/read.ts";
+import { ReplayDevice } from "./replay/device.ts";
+import { REPLAY_TYPES } from "./replay/protocols.ts";
+import { type RecordedDevice, Recording } from "./replay/recording.ts";
+
+/** The module that `collector replay` and `collector profile replay` load: reading of captures, and devices that are played from them. */
+
+/** A damaged file as data: the collector has another class of the same name. */
+async function read(...words: Parameters<typeof readCapture>): Promise<CaptureRead | CaptureProblem> {
+  try {
+    const facts = await readCapture(...words);
+    return { facts, notes: factsWords(facts) };
+  } catch (error) {
+    if (error instanceof CaptureError) return { problem: error.message };
+    throw error;
+  }
+}
+
+function replayable(device: RecordedDevice): ReplayableDevice {
+  const { end, transport, protocol, script, counts } = device;
+  return {
+    end,
+    transport,
+    type: protocol.type,
+    protocol: protocol.words,
+    refusal: protocol.refusal,
+    counts,
+    differentRequests: script.size,
+    serve: (options) => ReplayDevice.start({ device, ...options }),
+  };
+}
+
+export const workbench: Workbench = {
+  version: manifest.version,
+  replayTypes: REPLAY_TYPES,
+  readCapture: read,
+  async readRecording(source, wish, options) {
+    const recording = new Recording(wish);
+    const got = await read(source, (pieces) => recording.add(pieces), options);
+    if ("problem" in got) return got;
+    recording.end();
+    return { ...got, devices: recording.devices.map(replayable), notKept: recording.room.notKept };
+  },
+};
