@@ -1,6 +1,7 @@
 import type { Socket } from "node:net";
+import { DeviceServer } from "../../simulators/kit/device-server.ts";
 import type { Value } from "../../src/model/value.ts";
-import { DeviceServer, type Listening, type Simulator } from "../simulator.ts";
+import type { Listening, Simulator } from "../simulator.ts";
 
 /**
  * A controller that answers polls of ANSI X3.28, subcategory 2.5, A4, as the shipped profile has them: EOT G G U U CODE ENQ, answered by

@@ -1,6 +1,7 @@
 import type { Socket } from "node:net";
+import { DeviceServer } from "../../simulators/kit/device-server.ts";
 import type { Value } from "../../src/model/value.ts";
-import { DeviceServer, type Listening, type Simulator } from "../simulator.ts";
+import type { Listening, Simulator } from "../simulator.ts";
 
 /**
  * A device of our own making, which the example profile beside this file describes. It says nothing of the protocol of vendor_b, which is not

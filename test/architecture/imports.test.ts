@@ -92,7 +92,17 @@ const RULES: readonly Rule[] = [
     why: "the machines to practise with are the drivers' simulators, with nothing of the collector but its words",
   },
   {
-    from: /^(src|drivers|gateway)\//,
+    from: /^simulators\/kit\//,
+    never: /^(src|drivers\/(?!simulator\.ts)|simulators\/(?!kit\/|reset\.ts))/,
+    why: "the simulators' kit shares no code with a driver, and knows no simulator",
+  },
+  {
+    from: /^drivers\/([a-z0-9_]+\/)?simulator(-[a-z]+)?\.ts/,
+    never: /^simulators\/(?!kit\/)/,
+    why: "a driver's simulator is made of the kit, and does not know who starts it",
+  },
+  {
+    from: /^(src|gateway)\/|^drivers\/(?!([a-z0-9_]+\/)?simulator(-[a-z]+)?\.ts)/,
     never: /^simulators\//,
     why: "the collector holds no simulator: the package collector-simulators brings them",
   },
@@ -164,6 +174,11 @@ describe("imports", () => {
     ["src/commands/simulate/simulate.ts", "simulators/main.ts"],
     ["simulators/main.ts", "drivers/modbus_tcp/driver.ts"],
     ["simulators/gate.ts", "src/lib/retry.ts"],
+    ["simulators/kit/cotp.ts", "drivers/lib/iso.ts"],
+    ["simulators/kit/cotp.ts", "drivers/s7/simulator-frames.ts"],
+    ["drivers/s7/simulator-plc.ts", "simulators/main.ts"],
+    ["drivers/s7/link.ts", "simulators/kit/cotp.ts"],
+    ["drivers/lib/iso.ts", "simulators/kit/cotp.ts"],
     ["simulators/machines/machines.ts", "test/plant/configured.ts"],
   ])("would refuse %s importing %s", (file, target) => expect(broken(file, target)).toBeDefined());
 });
