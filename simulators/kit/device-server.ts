@@ -30,6 +30,10 @@ export class DeviceServer<Connection extends { hangUp(how: "fin" | "rst"): void 
     );
   }
 
+  get isListening(): boolean {
+    return this.#server.listening;
+  }
+
   get port(): number {
     return (this.#server.address() as AddressInfo).port;
   }
