@@ -1,8 +1,8 @@
 import dgram from "node:dgram";
 import net from "node:net";
 import { afterEach, expect, it, vi } from "vitest";
-import { DeviceServer } from "../drivers/simulator.ts";
 import { Gate, type GateOptions } from "./gate.ts";
+import { DeviceServer } from "./kit/device-server.ts";
 
 const open: (() => unknown)[] = [];
 afterEach(async () => {

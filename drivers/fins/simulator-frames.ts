@@ -3,6 +3,8 @@
  * (Omron W421). All numbers are big-endian.
  */
 
+import type { Cut } from "../../simulators/kit/framed-connection.ts";
+
 const HEADER = 10;
 /** Header and command code. */
 export const MIN_COMMAND_BYTES = HEADER + 2;
@@ -138,29 +140,21 @@ export function nodesBody(...nodes: readonly number[]): Buffer {
   return body;
 }
 
-/** Whole messages from a stream. */
-export class MessageStream {
-  #pending: Buffer = Buffer.alloc(0);
-
-  /** The messages that are whole now; a number: the error code for what came instead. */
-  push(chunk: Buffer): readonly TcpMessage[] | number {
-    this.#pending = this.#pending.length === 0 ? Buffer.from(chunk) : Buffer.concat([this.#pending, chunk]);
-    const messages: TcpMessage[] = [];
-    let at = 0;
-    while (this.#pending.length - at >= TCP_HEADER) {
-      if (this.#pending.readUInt32BE(at) !== MAGIC) return TCP_ERRORS.notFins;
-      const counted = this.#pending.readUInt32BE(at + 4);
-      if (counted < COUNTED_HEADER || counted > COUNTED_HEADER + MAX_FRAME_BYTES) return TCP_ERRORS.tooLong;
-      const end = at + TCP_HEADER - COUNTED_HEADER + counted;
-      if (this.#pending.length < end) break;
-      messages.push({
-        command: this.#pending.readUInt32BE(at + 8),
-        error: this.#pending.readUInt32BE(at + 12),
-        body: this.#pending.subarray(at + TCP_HEADER, end),
-      });
-      at = end;
-    }
-    this.#pending = this.#pending.subarray(at);
-    return messages;
-  }
+/** The error code for bytes that do not begin with a message's header; undefined: they may. */
+export function headerErrorOf(bytes: Buffer): number | undefined {
+  if (bytes.length < TCP_HEADER) return undefined;
+  if (bytes.readUInt32BE(0) !== MAGIC) return TCP_ERRORS.notFins;
+  const counted = bytes.readUInt32BE(4);
+  return counted < COUNTED_HEADER || counted > COUNTED_HEADER + MAX_FRAME_BYTES ? TCP_ERRORS.tooLong : undefined;
 }
+
+export const cutMessage: Cut = (bytes) => {
+  if (bytes.length < TCP_HEADER) return "more";
+  return headerErrorOf(bytes) === undefined ? TCP_HEADER - COUNTED_HEADER + bytes.readUInt32BE(4) : "wrong";
+};
+
+export const tcpMessageIn = (bytes: Buffer): TcpMessage => ({
+  command: bytes.readUInt32BE(8),
+  error: bytes.readUInt32BE(12),
+  body: bytes.subarray(TCP_HEADER),
+});

@@ -1,5 +1,5 @@
 import dgram from "node:dgram";
-import net, { type AddressInfo } from "node:net";
+import { DeviceServer } from "../../simulators/kit/device-server.ts";
 import type { FinsNetwork, FinsRequest, Misbehaviour, RelayError, Transport, UdpAnswers, Way } from "./simulator-behaviour.ts";
 import { execute, type FinsController, type FinsIdentity, type FinsLimits, type FinsStatus, LIMITS } from "./simulator-commands.ts";
 import { END_CODES, type FinsAnswer, type FinsCommand, parseCommand, RELAY_ERROR, responseTo } from "./simulator-frames.ts";
@@ -82,8 +82,7 @@ export class FinsPlc implements FinsController {
   /** Most commands that waited for their answers at once. */
   mostInFlight = 0;
 
-  readonly #server: net.Server;
-  readonly #connections = new Set<PlcConnection>();
+  readonly #server: DeviceServer<PlcConnection>;
   readonly #timers = new Set<NodeJS.Timeout>();
   readonly #began = performance.now();
   readonly #update: FinsPlcOptions["update"];
@@ -101,11 +100,9 @@ export class FinsPlc implements FinsController {
     this.limits = limitsFor(memory);
     this.#update = update;
     this.#host = host;
-    this.#server = net.createServer({ noDelay: true }, (socket) => {
+    this.#server = new DeviceServer((socket) => {
       this.counts.accepted++;
-      const connection = new PlcConnection(this, socket);
-      this.#connections.add(connection);
-      socket.on("close", () => this.#connections.delete(connection));
+      return new PlcConnection(this, socket);
     });
   }
 
@@ -130,20 +127,11 @@ export class FinsPlc implements FinsController {
 
   /** Opens and closes either transport on its port; connections of one that closes end. */
   async serve({ tcp, udp }: Readonly<Record<Transport, boolean>>): Promise<void> {
-    if (tcp && !this.#server.listening) {
-      await new Promise<void>((ready, failed) =>
-        this.#server.once("error", failed).listen(this.#port, this.#host, () => {
-          this.#server.removeListener("error", failed);
-          ready();
-        }),
-      );
-      this.#port = (this.#server.address() as AddressInfo).port;
+    if (tcp && !this.#server.isListening) {
+      await this.#server.listen({ port: this.#port, host: this.#host });
+      this.#port = this.#server.port;
     }
-    if (!tcp && this.#server.listening) {
-      const closed = new Promise<void>((done) => this.#server.close(() => done()));
-      this.drop();
-      await closed;
-    }
+    if (!tcp && this.#server.isListening) await this.#server.close();
     if (udp && !this.#udp) await this.#openUdp();
     if (!udp && this.#udp) {
       const socket = this.#udp;
@@ -185,17 +173,17 @@ export class FinsPlc implements FinsController {
 
   /** TCP connections that are open now. */
   connections(): number {
-    return this.#connections.size;
+    return this.#server.connections.size;
   }
 
   /** Nodes of connections that had their handshake. */
   nodes(): ReadonlySet<number> {
-    return new Set([...this.#connections].flatMap(({ node }) => (node === undefined ? [] : [node])));
+    return new Set([...this.#server.connections].flatMap(({ node }) => (node === undefined ? [] : [node])));
   }
 
   /** Ends all connections, as a restart of the unit or of the network does. */
   drop(how: "fin" | "rst" = "rst"): void {
-    for (const connection of this.#connections) connection.hangUp(how);
+    this.#server.drop(how);
   }
 
   /** Takes a frame; called by both transports. */

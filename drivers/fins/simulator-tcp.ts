@@ -1,6 +1,7 @@
 import type net from "node:net";
+import { FramedConnection } from "../../simulators/kit/framed-connection.ts";
 import type { Way } from "./simulator-behaviour.ts";
-import { MessageStream, nodesBody, TCP_COMMANDS, TCP_ERRORS, type TcpMessage, tcpMessage } from "./simulator-frames.ts";
+import { cutMessage, headerErrorOf, nodesBody, TCP_COMMANDS, TCP_ERRORS, tcpMessage, tcpMessageIn } from "./simulator-frames.ts";
 import type { FinsPlc } from "./simulator-plc.ts";
 
 /** How a refused handshake looks: a node answer with nodes, or without, or an error notification; or there is none. */
@@ -26,65 +27,44 @@ export class TcpRules {
 }
 
 /** One connection at the unit's end: handshake, then frames. */
-export class PlcConnection implements Way {
+export class PlcConnection extends FramedConnection implements Way {
   readonly transport = "tcp";
   readonly client: string;
   /** Undefined until its handshake. */
   node: number | undefined;
 
   readonly #plc: FinsPlc;
-  readonly #socket: net.Socket;
-  readonly #stream = new MessageStream();
-  /** It answers nothing any more. */
-  #isDeaf = false;
 
   constructor(plc: FinsPlc, socket: net.Socket) {
+    super(socket, cutMessage);
     this.#plc = plc;
-    this.#socket = socket;
     this.client = `${socket.remoteAddress}:${socket.remotePort}/tcp`;
-    socket.on("error", () => {});
-    socket.on("close", () => {
-      this.#isDeaf = true;
-    });
-    socket.on("data", (chunk) => this.#onData(chunk));
-  }
-
-  hangUp(how: "fin" | "rst"): void {
-    this.#isDeaf = true;
-    if (how === "fin") this.#socket.end();
-    else this.#socket.resetAndDestroy();
   }
 
   send(frame: Buffer): void {
-    if (this.#plc.tcp.confirms) this.#write(tcpMessage(TCP_COMMANDS.confirm, 0));
-    this.#write(tcpMessage(TCP_COMMANDS.frame, 0, frame));
+    if (this.#plc.tcp.confirms) this.#send(tcpMessage(TCP_COMMANDS.confirm, 0));
+    this.#send(tcpMessage(TCP_COMMANDS.frame, 0, frame));
   }
 
   sendAsStranger(): void {}
 
   /** Tells of an error and ends. */
   notify(code: number): void {
-    this.#write(tcpMessage(TCP_COMMANDS.error, code));
+    this.#send(tcpMessage(TCP_COMMANDS.error, code));
     this.hangUp("fin");
   }
 
-  #write(message: Buffer): void {
-    if (this.#isDeaf) return;
+  #send(message: Buffer): void {
     const { pieceBytes } = this.#plc.tcp;
-    for (let at = 0; at < message.length; at += pieceBytes) this.#socket.write(message.subarray(at, at + pieceBytes));
+    for (let at = 0; at < message.length; at += pieceBytes) this.write(message.subarray(at, at + pieceBytes));
   }
 
-  #onData(chunk: Buffer): void {
-    if (this.#isDeaf) return;
-    const messages = this.#stream.push(chunk);
-    if (typeof messages === "number") {
-      this.#violate(`bytes that are not FINS/TCP: ${chunk.toString("hex", 0, 16)}`, messages);
-      return;
-    }
-    for (const message of messages) if (!this.#isDeaf) this.#onMessage(message);
+  protected override onGarbage(bytes: Buffer): void {
+    this.#violate(`bytes that are not FINS/TCP: ${bytes.toString("hex", 0, 16)}`, headerErrorOf(bytes) ?? TCP_ERRORS.notFins);
   }
 
-  #onMessage({ command, body }: TcpMessage): void {
+  protected override onFrame(bytes: Buffer): void {
+    const { command, body } = tcpMessageIn(bytes);
     if (command === TCP_COMMANDS.askNode && this.node === undefined && body.length === 4) this.#onHandshake(body.readUInt32BE(0));
     else if (command === TCP_COMMANDS.askNode) this.#violate("a handshake too many, or with other than one node", TCP_ERRORS.unsupported);
     else if (command === TCP_COMMANDS.frame && this.node !== undefined) this.#plc.handle(Buffer.from(body), this);
@@ -102,7 +82,7 @@ export class PlcConnection implements Way {
     const given = this.#given(asked);
     if ("node" in given) {
       this.node = given.node;
-      this.#write(tcpMessage(TCP_COMMANDS.giveNode, 0, nodesBody(given.node, this.#plc.node)));
+      this.#send(tcpMessage(TCP_COMMANDS.giveNode, 0, nodesBody(given.node, this.#plc.node)));
     } else this.#refuse(given.error, asked);
   }
 
@@ -110,7 +90,7 @@ export class PlcConnection implements Way {
   #given(asked: number): { readonly node: number } | { readonly error: number } {
     const { handshakeError, maxConnections, allowed, automatic, maxNode, taken } = this.#plc.tcp;
     if (handshakeError !== undefined) return { error: handshakeError };
-    if (allowed && !allowed(this.#socket.remoteAddress ?? "")) return { error: TCP_ERRORS.addressRefused };
+    if (allowed && !allowed(this.socket.remoteAddress ?? "")) return { error: TCP_ERRORS.addressRefused };
     const connected = this.#plc.nodes();
     if (connected.size >= maxConnections) return { error: TCP_ERRORS.allTaken };
     const isFree = (node: number) => !connected.has(node) && !taken.has(node);
@@ -127,11 +107,11 @@ export class PlcConnection implements Way {
     this.#plc.counts.refused++;
     const { refusalForm } = this.#plc.tcp;
     if (refusalForm === "silent") {
-      this.#isDeaf = true;
+      this.isDeaf = true;
       return;
     }
-    if (refusalForm === "notification") this.#write(tcpMessage(TCP_COMMANDS.error, error));
-    else this.#write(tcpMessage(TCP_COMMANDS.giveNode, error, refusalForm === "nodes" ? nodesBody(asked, this.#plc.node) : undefined));
+    if (refusalForm === "notification") this.#send(tcpMessage(TCP_COMMANDS.error, error));
+    else this.#send(tcpMessage(TCP_COMMANDS.giveNode, error, refusalForm === "nodes" ? nodesBody(asked, this.#plc.node) : undefined));
     this.hangUp("fin");
   }
 }

@@ -1,11 +1,9 @@
 import type { FinsAddress } from "../../src/model/details.ts";
-import { messageOf as words } from "../../src/model/failure.ts";
 import { ReasonError } from "../../src/model/reason.ts";
-import { takeOut } from "../../src/model/take-out.ts";
 import type { DriverContext, Endpoint } from "../driver.ts";
 import type { Connection } from "../lib/connection.ts";
-import { Exchange } from "../lib/exchange.ts";
 import { createDeviceMemory, createIdCounter, type IdCounter } from "../lib/ids.ts";
+import { TaggedExchange } from "../lib/tagged.ts";
 import { openTcp } from "../lib/tcp.ts";
 import { commandFrame, commandOf, DATA_AT, isAnswer, type Route, SID_AT, sidOf } from "./frames.ts";
 import { type FinsLink, MAX_IN_FLIGHT, type Take } from "./link.ts";
@@ -23,13 +21,6 @@ import {
   tcpFence,
 } from "./tcp-frames.ts";
 
-/** A command that waits for its answer. */
-interface Sent {
-  readonly sid: number;
-  readonly command: number;
-  take(frame: Buffer): void;
-}
-
 interface Nodes {
   readonly client: number;
   readonly server: number;
@@ -42,27 +33,22 @@ export class TcpLink implements FinsLink {
   readonly transport = "tcp";
   readonly where: string;
   readonly #connection: Connection;
-  readonly #exchange: Exchange;
-  readonly #log: DriverContext["log"];
+  readonly #exchange: TaggedExchange<Buffer>;
   readonly #sids: IdCounter;
-  // What ends without an answer ends the connection too, and all of this with it. An array, because it is short and a map that fills and
-  // empties makes garbage that outlives it.
-  readonly #sent: Sent[] = [];
   #onNodes: ((nodes: Nodes | Error) => void) | undefined;
   #route: Route;
-  #unmatched = 0;
 
-  private constructor(connection: Connection, route: Route, { tap, log }: Pick<DriverContext, "tap" | "log">) {
+  private constructor(connection: Connection, route: Route, ctx: Pick<DriverContext, "tap" | "log">) {
     this.where = connection.where;
     this.#connection = connection;
-    this.#log = log;
     this.#route = route;
     this.#sids = sidsOf(connection.where);
-    this.#exchange = new Exchange(connection, tap, {
+    this.#exchange = new TaggedExchange(connection, ctx, {
       fence: tcpFence,
       frameLength: messageLength,
       maxFrameBytes: MAX_MESSAGE_BYTES,
       maxInFlight: MAX_IN_FLIGHT,
+      unmatchedWords: "frames that answer no request",
       onFrame: (message) => this.#takeMessage(message),
     });
   }
@@ -96,27 +82,15 @@ export class TcpLink implements FinsLink {
   }
 
   ask<T>(ctx: DriverContext, describe: () => string, message: Buffer, take: Take<T>): Promise<T> {
-    return this.#exchange.request(
-      ctx,
-      () => `${describe()}${this.#unmatchedWords()}`,
-      (done, refuse) => {
-        const sid = this.#sids.next();
-        message[TCP_HEADER_BYTES + SID_AT] = sid;
-        const command = commandOf(message.subarray(TCP_HEADER_BYTES));
-        this.#sent.push({
-          sid,
-          command,
-          take(frame) {
-            try {
-              done(take(frame));
-            } catch (error) {
-              refuse(error instanceof Error ? error : new Error(words(error)));
-            }
-          },
-        });
-        this.#exchange.send(message);
-      },
-    );
+    const start = () => {
+      const sid = this.#sids.next();
+      message[TCP_HEADER_BYTES + SID_AT] = sid;
+      return { tag: tagOf(message.subarray(TCP_HEADER_BYTES)), frame: message };
+    };
+    return this.#exchange.ask<T>(ctx, describe, start, (frame, done) => {
+      done(take(frame));
+      return undefined;
+    });
   }
 
   alive(): boolean {
@@ -171,23 +145,13 @@ export class TcpLink implements FinsLink {
 
   #takeFrame(frame: Buffer): string | undefined {
     if (frame.length < DATA_AT) return `a FINS frame of ${frame.length} bytes`;
-    const [sid, command] = [sidOf(frame), commandOf(frame)];
-    const sent = isAnswer(frame) ? this.#sent.find((one) => one.sid === sid && one.command === command) : undefined;
-    if (sent) {
-      takeOut(this.#sent, sent);
-      sent.take(frame);
-      return undefined;
-    }
-    this.#unmatched++;
-    this.#log.debug({ sid, command, count: this.#unmatched }, "a FINS frame that answers no request is ignored");
-    return undefined;
+    return this.#exchange.answered(isAnswer(frame) ? tagOf(frame) : undefined, frame);
   }
 
   #refused(error: number): ReasonError {
     return new ReasonError("UNKNOWN", `${this.where} ended the FINS/TCP connection: ${tcpErrorWords(error)}`);
   }
-
-  #unmatchedWords(): string {
-    return this.#unmatched > 0 ? ` (frames that answer no request: ${this.#unmatched})` : "";
-  }
 }
+
+/** An answer repeats the command and the SID of its request. */
+const tagOf = (frame: Buffer): number => commandOf(frame) * 256 + sidOf(frame);

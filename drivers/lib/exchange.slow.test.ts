@@ -318,6 +318,27 @@ describe("request", () => {
     expect(how).toEqual(["close"]);
   });
 
+  it("leaves the end of the connection to a protocol that ends it in its own way, which may still send", async () => {
+    const { connection, written } = fakeConnection();
+    const stop = new AbortController();
+    let last: Promise<void> | undefined;
+    const exchange: Exchange = new Exchange(connection, undefined, {
+      ...framing([]),
+      close() {
+        last = exchange.request<void>(context(), what, (answer) => {
+          exchange.send(Buffer.of(0x72, 9));
+          answer();
+        });
+      },
+    });
+    const requests = [1, 2].map(() => exchange.request(context(stop.signal), what, () => {}));
+    stop.abort();
+    for (const request of requests) await expect(request).rejects.toMatchObject({ reason: { type: "TIMEOUT" } });
+    await last;
+    expect(written).toEqual([Buffer.of(0x72, 9)]);
+    expect(connection.alive()).toBe(true);
+  });
+
   it("listens once to a signal for all its requests, and to no signal it has left", async () => {
     const { connection } = fakeConnection();
     const exchange = new Exchange(connection, undefined, framing([]));

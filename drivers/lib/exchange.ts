@@ -37,6 +37,11 @@ export interface Framing {
    * time or its signal aborts. Default: nothing.
    */
   lastFrames?(): readonly Uint8Array[];
+  /**
+   * Closes the connection in place of the exchange, because a request has no answer in time or its signal aborts; all requests have ended.
+   * Those that it sends itself end as any others do. Default: the exchange sends `lastFrames` and closes.
+   */
+  close?(): void;
 }
 
 /** Takes an answer apart for the request that it belongs to: what that throws ends this request alone, and the connection stands. */
@@ -228,6 +233,12 @@ export class Exchange {
 
   /** Closes the connection, and tells the device before. */
   #giveUp(failure: ReasonError): void {
+    const { close } = this.#framing;
+    if (close) {
+      for (const request of [...this.#pending]) request.end(failure);
+      close();
+      return;
+    }
     try {
       for (const frame of this.#framing.lastFrames?.() ?? []) this.send(frame);
     } catch {

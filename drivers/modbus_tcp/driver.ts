@@ -54,7 +54,7 @@ export default defineDriver<ModbusTcpDetails, ModbusSettings, ModbusAddress, Mod
   },
   async connect({ details, settings }, ctx) {
     const connection = await openTcp(endpoint(details), ctx);
-    const link = linkModbus(connection, ctx.tap, new FirstRequest(ctx, settings.repeat_first));
+    const link = linkModbus(connection, ctx, new FirstRequest(ctx, settings.repeat_first));
     return {
       limits: knownLimits(settings),
       async read(request, readCtx) {

@@ -1,4 +1,6 @@
-import net, { type AddressInfo } from "node:net";
+import type { Socket } from "node:net";
+import { DeviceServer } from "../../simulators/kit/device-server.ts";
+import { type Cut, FramedConnection } from "../../simulators/kit/framed-connection.ts";
 import type { Value } from "../../src/model/value.ts";
 import type { Simulator, StartSimulator } from "../simulator.ts";
 
@@ -93,17 +95,48 @@ export function putChanging(table: Table, address: number, type: NumberType, val
 
 const AREA_OF_FUNCTION = { 1: "coil", 2: "discrete", 3: "holding", 4: "input" } as const;
 
+const cutFrame: Cut = (bytes) => {
+  if (bytes.length < 8) return "more";
+  const length = 6 + bytes.readUInt16BE(4);
+  return bytes.readUInt16BE(2) !== 0 || length < 8 || length > 260 ? "wrong" : length;
+};
+
+class PlantConnection extends FramedConnection {
+  readonly #serve: (connection: PlantConnection, frame: Buffer) => void;
+  isBusy = false;
+
+  constructor(socket: Socket, isServed: boolean, serve: (connection: PlantConnection, frame: Buffer) => void) {
+    super(socket, cutFrame);
+    this.isDeaf = !isServed;
+    this.#serve = serve;
+  }
+
+  send(bytes: Uint8Array): void {
+    this.write(bytes);
+  }
+
+  destroy(): void {
+    this.socket.destroy();
+  }
+
+  protected override onFrame(frame: Buffer): void {
+    this.#serve(this, frame);
+  }
+
+  protected override onGarbage(): void {
+    this.destroy();
+  }
+}
+
 /** A Modbus TCP device, or a gateway with several units. A unit that is not there answers exception 11, as a gateway does. */
 export async function startModbusPlant(options: ModbusPlantOptions): Promise<ModbusPlant> {
-  const sockets = new Set<net.Socket>();
-  const busy = new Set<net.Socket>();
   const began = performance.now();
   let accepted = 0;
   let requests = 0;
 
-  const serve = (socket: net.Socket, frame: Buffer): void => {
+  const serve = (connection: PlantConnection, frame: Buffer): void => {
     requests++;
-    if (busy.has(socket)) return;
+    if (connection.isBusy) return;
     const unit = frame.readUInt8(6);
     const functionCode = frame.readUInt8(7);
     const readsCells = frame.length === 12 && functionCode >= 1 && functionCode <= 4;
@@ -111,66 +144,40 @@ export async function startModbusPlant(options: ModbusPlantOptions): Promise<Mod
     const odd = options.misbehave?.(request);
     if (odd && "silent" in odd) return;
     if (odd && "hangUp" in odd) {
-      if (odd.hangUp === "fin") socket.end();
-      else socket.resetAndDestroy();
+      connection.hangUp(odd.hangUp);
       return;
     }
     if (odd && "bytes" in odd) {
-      socket.write(odd.bytes);
+      connection.send(odd.bytes);
       return;
     }
     const body = odd && "exception" in odd ? [functionCode | 0x80, odd.exception] : answerTo(request, options, performance.now() - began);
     const answer = Buffer.from([...frame.subarray(0, 4), 0, body.length + 1, unit, ...body]);
     const aloneMs = options.oneAtATimeMs?.();
     if (aloneMs !== undefined) {
-      busy.add(socket);
-      setTimeout(() => {
-        busy.delete(socket);
-        socket.write(answer);
-      }, aloneMs);
-    } else if (odd && "delayMs" in odd) setTimeout(() => socket.write(answer), odd.delayMs);
-    else socket.write(odd && "change" in odd ? odd.change(answer) : answer);
+      connection.isBusy = true;
+      connection.after(aloneMs, () => {
+        connection.isBusy = false;
+        connection.send(answer);
+      });
+    } else if (odd && "delayMs" in odd) connection.after(odd.delayMs, () => connection.send(answer));
+    else connection.send(odd && "change" in odd ? odd.change(answer) : answer);
   };
 
-  const server = net.createServer({ noDelay: true }, (socket) => {
+  const server: DeviceServer<PlantConnection> = new DeviceServer((socket) => {
     accepted++;
-    sockets.add(socket);
-    const served = sockets.size <= (options.maxConnections ?? Number.POSITIVE_INFINITY);
-    socket.on("error", () => {});
-    socket.on("close", () => sockets.delete(socket));
-    let pending = Buffer.alloc(0);
-    socket.on("data", (chunk) => {
-      if (!served) return;
-      pending = Buffer.concat([pending, chunk]);
-      while (pending.length >= 8 && !socket.destroyed) {
-        const length = 6 + pending.readUInt16BE(4);
-        if (pending.readUInt16BE(2) !== 0 || length < 8 || length > 260) {
-          socket.destroy();
-          return;
-        }
-        if (pending.length < length) return;
-        const frame = pending.subarray(0, length);
-        pending = pending.subarray(length);
-        serve(socket, frame);
-      }
-    });
+    return new PlantConnection(socket, server.connections.size < (options.maxConnections ?? Number.POSITIVE_INFINITY), serve);
   });
-  await new Promise<void>((ready, failed) =>
-    server.once("error", failed).listen(options.port ?? 0, options.host ?? "127.0.0.1", () => {
-      server.removeListener("error", failed);
-      ready();
-    }),
-  );
+  await server.listen(options);
   return {
-    port: (server.address() as AddressInfo).port,
-    connections: () => sockets.size,
+    port: server.port,
+    connections: () => server.connections.size,
     accepted: () => accepted,
     requests: () => requests,
-    close: () =>
-      new Promise((done) => {
-        for (const socket of sockets) socket.destroy();
-        server.close(() => done());
-      }),
+    close() {
+      for (const connection of server.connections) connection.destroy();
+      return server.close();
+    },
   };
 }
 

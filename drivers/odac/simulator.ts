@@ -1,6 +1,8 @@
 import type { Socket } from "node:net";
+import { DeviceServer } from "../../simulators/kit/device-server.ts";
+import { type Cut, FramedConnection } from "../../simulators/kit/framed-connection.ts";
 import type { Value } from "../../src/model/value.ts";
-import { DeviceServer, type Listening, type Simulator } from "../simulator.ts";
+import type { Listening, Simulator } from "../simulator.ts";
 
 /**
  * A controller that answers polls of ANSI X3.28, subcategory 2.5, A4, as the shipped profile has them: EOT G G U U CODE ENQ, answered by
@@ -22,6 +24,8 @@ const [STX, EOT, ENQ] = [0x02, 0x04, 0x05];
 const POLL = /^(\d)\1(\d)\2([A-Za-z0-9_]{1,8})$/;
 /** A poll is no longer than this. */
 const MAX_POLL_BYTES = 32;
+/** Bytes without an ENQ are kept up to here. */
+const MAX_HELD_BYTES = 1024;
 const KEPT_POLLS = 1000;
 
 const VARIABLES: readonly { readonly address: string; readonly type: string; readonly value: Value; readonly text: string }[] = [
@@ -76,29 +80,26 @@ function blockOf(text: string): Buffer {
   return Buffer.from([STX, ...body, check]);
 }
 
-/** Takes a poll from its EOT to its ENQ; what is none has no answer. */
-class PollConnection {
-  readonly #socket: Socket;
-  #held = "";
+/** Ends a poll at its ENQ, and a run of bytes without one at a bound. */
+const cutPoll: Cut = (bytes) => {
+  const end = bytes.indexOf(ENQ);
+  if (end < 0) return bytes.length > MAX_HELD_BYTES ? bytes.length : "more";
+  return end + 1;
+};
+
+/** Answers polls; what is not a poll has no answer. */
+class PollConnection extends FramedConnection {
+  readonly #answerTo: (poll: string) => Buffer | undefined;
 
   constructor(socket: Socket, answerTo: (poll: string) => Buffer | undefined) {
-    this.#socket = socket;
-    socket.on("error", () => {});
-    socket.on("data", (bytes) => {
-      for (const byte of bytes) {
-        // An EOT begins again, whatever came before it.
-        if (byte === EOT) this.#held = "";
-        else if (byte !== ENQ) this.#held = (this.#held + String.fromCharCode(byte)).slice(0, MAX_POLL_BYTES);
-        if (byte !== ENQ) continue;
-        const answer = answerTo(this.#held);
-        this.#held = "";
-        if (answer) socket.write(answer);
-      }
-    });
+    super(socket, cutPoll);
+    this.#answerTo = answerTo;
   }
 
-  hangUp(how: "fin" | "rst"): void {
-    if (how === "rst") this.#socket.resetAndDestroy();
-    else this.#socket.end();
+  protected override onFrame(frame: Buffer): void {
+    // An EOT begins again, whatever came before it.
+    const poll = frame.subarray(frame.lastIndexOf(EOT) + 1, -1);
+    const answer = this.#answerTo(poll.toString("latin1", 0, MAX_POLL_BYTES));
+    if (answer) this.write(answer);
   }
 }

@@ -1,6 +1,8 @@
 import type { Socket } from "node:net";
+import { DeviceServer } from "../../simulators/kit/device-server.ts";
+import { type Cut, FramedConnection } from "../../simulators/kit/framed-connection.ts";
 import type { Value } from "../../src/model/value.ts";
-import { DeviceServer, type Listening, type Simulator } from "../simulator.ts";
+import type { Listening, Simulator } from "../simulator.ts";
 
 /**
  * A device of our own making, which the example profile beside this file describes. It says nothing of the protocol of plastcontrol, which is
@@ -53,22 +55,20 @@ export async function startSimulator(listening: Listening = {}): Promise<Example
   });
 }
 
-class LineConnection {
-  readonly #socket: Socket;
-  #held = "";
+const cutLine: Cut = (bytes) => {
+  const end = bytes.indexOf("\r\n");
+  return end < 0 ? "more" : end + 2;
+};
+
+class LineConnection extends FramedConnection {
+  readonly #answerTo: (line: string) => string;
 
   constructor(socket: Socket, answerTo: (line: string) => string) {
-    this.#socket = socket;
-    socket.on("error", () => {});
-    socket.on("data", (bytes) => {
-      const lines = (this.#held + bytes.toString("latin1")).split("\r\n");
-      this.#held = lines.pop() ?? "";
-      for (const line of lines) socket.write(`${answerTo(line)}\r\n`);
-    });
+    super(socket, cutLine);
+    this.#answerTo = answerTo;
   }
 
-  hangUp(how: "fin" | "rst"): void {
-    if (how === "rst") this.#socket.resetAndDestroy();
-    else this.#socket.end();
+  protected override onFrame(line: Buffer): void {
+    this.write(Buffer.from(`${this.#answerTo(line.toString("latin1", 0, line.length - 2))}\r\n`));
   }
 }

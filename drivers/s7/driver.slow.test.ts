@@ -185,8 +185,8 @@ describe("the conversation", () => {
     const opened = await open(server.port, {}, context({ log }));
     expect(await read(opened, ASKED)).toEqual(HELD);
     expect(seen).toEqual([
-      { reference: 0x7777, count: 1 },
-      { reference: undefined, count: 2 },
+      { tag: 0x7777, count: 1 },
+      { tag: undefined, count: 2 },
     ]);
   });
 

@@ -1,20 +1,10 @@
 import { ReasonError } from "../../src/model/reason.ts";
-import { takeOut } from "../../src/model/take-out.ts";
 import type { DriverContext } from "../driver.ts";
 import type { Connection } from "../lib/connection.ts";
-import { Exchange, takeFor } from "../lib/exchange.ts";
 import { createDeviceMemory, createIdCounter, type IdCounter } from "../lib/ids.ts";
 import { dataPackets, disconnectOf, MAX_PACKET_BYTES, MessageJoiner, PAYLOAD_AT, packetLength } from "../lib/iso.ts";
+import { TaggedExchange, type Take } from "../lib/tagged.ts";
 import { type Answer, fence, MAX_MESSAGE_BYTES, parseAnswer, REFERENCE_AT } from "./frames.ts";
-
-/** What is done with the answer to a job. A string: what about it breaks the protocol. */
-export type Take<T> = (answer: Answer, done: (value: T | Promise<T>) => void, refuse: (error: Error) => void) => string | undefined;
-
-/** A job that waits for its answer. */
-interface Sent {
-  readonly reference: number;
-  readonly take: (answer: Answer) => string | undefined;
-}
 
 /** Jobs under way on one connection at most, whatever is granted. */
 export const MAX_JOBS = 8;
@@ -25,26 +15,21 @@ const referencesOf = createDeviceMemory(() => createIdCounter(16));
 /** Jobs and their answers over an ISO connection, in whatever order the answers come. */
 export class S7Link {
   readonly #connection: Connection;
-  readonly #exchange: Exchange;
-  readonly #log: DriverContext["log"];
+  readonly #exchange: TaggedExchange<Answer>;
   readonly #tpduBytes: number;
   readonly #references: IdCounter;
   readonly #joiner = new MessageJoiner(MAX_MESSAGE_BYTES);
-  // What ends without an answer ends the connection too, and all of this with it. An array, because it is short and a map that fills and
-  // empties makes garbage that outlives it.
-  readonly #sent: Sent[] = [];
-  #unmatched = 0;
 
-  constructor(connection: Connection, tpduBytes: number, { tap, log }: Pick<DriverContext, "tap" | "log">) {
+  constructor(connection: Connection, tpduBytes: number, ctx: Pick<DriverContext, "tap" | "log">) {
     this.#connection = connection;
-    this.#log = log;
     this.#tpduBytes = tpduBytes;
     this.#references = referencesOf(connection.where);
-    this.#exchange = new Exchange(connection, tap, {
+    this.#exchange = new TaggedExchange(connection, ctx, {
       fence,
       frameLength: packetLength,
       maxFrameBytes: MAX_PACKET_BYTES,
       maxInFlight: MAX_JOBS,
+      unmatchedWords: "messages that answer no job",
       onFrame: (packet) => this.#takePacket(packet),
     });
   }
@@ -54,18 +39,14 @@ export class S7Link {
     return dataPackets(message, this.#tpduBytes);
   }
 
-  /** Sends a job; its reference is written into `packets`. Throws as `Exchange.request` does, and what `take` refuses with. */
-  ask<T>(ctx: DriverContext, describe: () => string, packets: Buffer, take: Take<T>): Promise<T> {
-    return this.#exchange.request(
-      ctx,
-      () => `${describe()}${this.#unmatchedWords()}`,
-      (done, refuse) => {
-        const reference = this.#references.next();
-        packets.writeUInt16BE(reference, PAYLOAD_AT + REFERENCE_AT);
-        this.#sent.push({ reference, take: (answer) => takeFor(refuse, () => take(answer, done, refuse)) });
-        this.#exchange.send(packets);
-      },
-    );
+  /** Sends a job; its reference is written into `packets`. Throws as `TaggedExchange.ask` does. */
+  ask<T>(ctx: DriverContext, describe: () => string, packets: Buffer, take: Take<Answer, T>): Promise<T> {
+    const start = () => {
+      const reference = this.#references.next();
+      packets.writeUInt16BE(reference, PAYLOAD_AT + REFERENCE_AT);
+      return { tag: reference, frame: packets };
+    };
+    return this.#exchange.ask(ctx, describe, start, take);
   }
 
   #takePacket(packet: Buffer): string | undefined {
@@ -78,25 +59,11 @@ export class S7Link {
     const held = this.#joiner.pendingBytes;
     const message = this.#joiner.take(packet);
     if (typeof message === "string") return message;
-    if (message) return this.#takeMessage(message);
+    if (message) {
+      const answer = parseAnswer(message);
+      return typeof answer === "string" ? answer : this.#exchange.answered(answer?.reference, answer);
+    }
     if (this.#joiner.pendingBytes > held) this.#exchange.progress();
     return undefined;
-  }
-
-  #takeMessage(message: Buffer): string | undefined {
-    const answer = parseAnswer(message);
-    if (typeof answer === "string") return answer;
-    const sent = answer && this.#sent.find(({ reference }) => reference === answer.reference);
-    if (!answer || !sent) {
-      this.#unmatched++;
-      this.#log.debug({ reference: answer?.reference, count: this.#unmatched }, "a message that answers no job is ignored");
-      return undefined;
-    }
-    takeOut(this.#sent, sent);
-    return sent.take(answer);
-  }
-
-  #unmatchedWords(): string {
-    return this.#unmatched > 0 ? ` (messages that answer no job: ${this.#unmatched})` : "";
   }
 }

@@ -7,6 +7,7 @@ import type { ConnectInput, DriverContext, Endpoint, Session } from "../driver.t
 import type { Connection } from "../lib/connection.ts";
 import { connectIso } from "../lib/iso-connect.ts";
 import { Learned } from "../lib/learned.ts";
+import type { Take } from "../lib/tagged.ts";
 import { openTcp } from "../lib/tcp.ts";
 import type { S7Address } from "./address.ts";
 import {
@@ -23,7 +24,7 @@ import {
   setupRequest,
   walkItems,
 } from "./frames.ts";
-import { MAX_JOBS, S7Link, type Take } from "./link.ts";
+import { MAX_JOBS, S7Link } from "./link.ts";
 import { type Part, Parts } from "./parts.ts";
 import { describeRead, type S7Limits, type S7Read } from "./plan.ts";
 import { readingsOf } from "./readings.ts";
@@ -126,7 +127,7 @@ export class S7Session implements Session<S7Address, S7Read, S7Limits> {
   }
 
   #readAtOnce(request: S7Read, job: Job, ctx: DriverContext): Promise<readonly Reading[]> {
-    const take: Take<readonly Reading[]> = (answer, done, refuse) => {
+    const take: Take<Answer, readonly Reading[]> = (answer, done, refuse) => {
       if (answer.error !== 0) {
         done(this.#askForLessNext(request, ctx, refusalOf(answer, describeRead(request))));
         return undefined;

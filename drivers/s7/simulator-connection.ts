@@ -1,28 +1,28 @@
 import type net from "node:net";
 import {
-  ackData,
+  type ConnectRequest,
   confirmOf,
   DATA_HEADER,
+  dataPacket,
   dataPackets,
   disconnectOf,
-  EMPTY_FRAGMENT,
-  errorAnswer,
   errorPacket,
-  itemBytes,
-  itemsOf,
-  JOB_ERRORS,
-  type Job,
   type Packet,
-  PacketStream,
-  parseJob,
+  packetCut,
   parsePacket,
-} from "./simulator-frames.ts";
+} from "../../simulators/kit/cotp.ts";
+import { FramedConnection } from "../../simulators/kit/framed-connection.ts";
+import { ackData, errorAnswer, itemBytes, itemsOf, JOB_ERRORS, type Job, parseJob } from "./simulator-frames.ts";
 import type { ConnectionType, Misbehaviour, ReadJob, Refusal, S7Plc } from "./simulator-plc.ts";
 
 const [SETUP, READ] = [0xf0, 0x04];
 const TYPES: Readonly<Record<number, ConnectionType>> = { 1: "pg", 2: "op", 3: "basic" };
+/** The smallest and the largest TPKT packet. */
+const PACKET_BYTES = [5, 8192] as const;
 /** Without a size in the connect request. */
 const USUAL_PACKET_BYTES = 1024;
+/** What old communication processors send for each packet that they took. */
+const EMPTY_FRAGMENT = dataPacket(Buffer.alloc(0), false);
 const [SMALLEST_PDU, LARGEST_JOINED] = [64, 65_536];
 /** X.224, 13.5.3: address unknown; congestion at the TSAP (here: all slots taken). */
 const REASONS = { unknownAddress: 3, full: 1 } as const;
@@ -34,59 +34,37 @@ interface Granted {
 }
 
 /** One connection at the CPU's end: connect, set up, read. */
-export class PlcConnection {
+export class PlcConnection extends FramedConnection {
   /** Undefined until its connect request is confirmed. */
   type: ConnectionType | undefined;
 
   readonly #plc: S7Plc;
-  readonly #socket: net.Socket;
-  readonly #stream = new PacketStream();
-  readonly #timers = new Set<NodeJS.Timeout>();
   #fragments: Buffer[] = [];
   #packetBytes = USUAL_PACKET_BYTES;
   #granted: Granted | undefined;
   #inFlight = 0;
   /** Answers that wait to be sent backwards. */
   #held: Buffer[] = [];
-  /** It answers nothing any more. */
-  #isDeaf = false;
 
   constructor(plc: S7Plc, socket: net.Socket) {
+    super(socket, packetCut(...PACKET_BYTES));
     this.#plc = plc;
-    this.#socket = socket;
-    socket.on("error", () => {});
-    socket.on("close", () => {
-      this.#isDeaf = true;
-      for (const timer of this.#timers) clearTimeout(timer);
-    });
-    socket.on("data", (chunk) => this.#onData(chunk));
   }
 
-  hangUp(how: "fin" | "rst"): void {
-    this.#isDeaf = true;
-    if (how === "fin") this.#socket.end();
-    else this.#socket.resetAndDestroy();
+  protected override onGarbage(): void {
+    this.#violate("bytes that are not TPKT");
+    this.hangUp("rst");
   }
 
-  #onData(chunk: Buffer): void {
-    if (this.#isDeaf) return;
-    const packets = this.#stream.push(chunk);
-    if (!packets) {
-      this.#violate("bytes that are not TPKT");
-      this.hangUp("rst");
-      return;
-    }
-    for (const bytes of packets) {
-      if (this.#isDeaf) return;
-      const packet = parsePacket(bytes);
-      if (packet?.kind === "connect" && this.type === undefined) this.#onConnect(packet);
-      else if (packet?.kind === "data" && this.type !== undefined) this.#onFragment(packet);
-      else if (packet?.kind === "disconnect") this.hangUp("fin");
-      else {
-        this.#violate(`the COTP packet ${bytes.toString("hex", 0, 8)} at this moment`);
-        this.#socket.write(errorPacket(packet ? 2 : 1));
-        this.hangUp("fin");
-      }
+  protected override onFrame(bytes: Buffer): void {
+    const packet = parsePacket(bytes);
+    if (packet?.kind === "connect" && this.type === undefined) this.#onConnect(packet);
+    else if (packet?.kind === "data" && this.type !== undefined) this.#onFragment(packet);
+    else if (packet?.kind === "disconnect") this.hangUp("fin");
+    else {
+      this.#violate(`the COTP packet ${bytes.toString("hex", 4, 12)} at this moment`);
+      this.write(errorPacket(packet ? 2 : 1));
+      this.hangUp("fin");
     }
   }
 
@@ -94,10 +72,11 @@ export class PlcConnection {
     this.#plc.noteViolation(words);
   }
 
-  #onConnect(request: Packet & { kind: "connect" }): void {
-    const type = TYPES[request.called >> 8] ?? "other";
+  #onConnect(request: ConnectRequest): void {
+    const called = request.called.length === 2 ? request.called.readUInt16BE(0) : 0;
+    const type = TYPES[called >> 8] ?? "other";
     const { positions } = this.#plc;
-    if (positions.size > 0 && !positions.has(request.called & 0xff)) {
+    if (positions.size > 0 && !positions.has(called & 0xff)) {
       this.#refuse(request.reference, this.#plc.wrongTsap, REASONS.unknownAddress);
       return;
     }
@@ -106,14 +85,15 @@ export class PlcConnection {
       return;
     }
     this.type = type;
-    this.#packetBytes = Math.min(request.packetBytes ?? USUAL_PACKET_BYTES, this.#plc.packetBytes);
-    this.#socket.write(confirmOf(request, this.#packetBytes, this.#plc.confirm));
+    const askedBytes = request.sizeCode === undefined ? USUAL_PACKET_BYTES : 2 ** (request.sizeCode & 0x0f);
+    this.#packetBytes = Math.min(askedBytes, this.#plc.packetBytes);
+    this.write(confirmOf(request, Math.log2(this.#packetBytes), this.#plc.confirm));
   }
 
   #refuse(reference: number, how: Refusal, reason: number): void {
     this.#plc.counts.refused++;
-    if (how === "disconnect") this.#socket.write(disconnectOf(reference, reason));
-    if (how === "silent") this.#isDeaf = true;
+    if (how === "disconnect") this.write(disconnectOf(reference, reason));
+    if (how === "silent") this.isDeaf = true;
     else this.hangUp(how === "rst" ? "rst" : "fin");
   }
 
@@ -215,21 +195,13 @@ export class PlcConnection {
       else this.#answer(pdu);
     };
     if (delayMs <= 0) send();
-    else this.#after(delayMs, send);
-  }
-
-  #after(ms: number, work: () => void): void {
-    const timer = setTimeout(() => {
-      this.#timers.delete(timer);
-      work();
-    }, ms);
-    this.#timers.add(timer);
+    else this.after(delayMs, send);
   }
 
   #hold(pdu: Buffer): void {
     this.#held.push(pdu);
     if (this.#held.length > 1) return;
-    this.#after(BACKWARDS_AFTER_MS, () => {
+    this.after(BACKWARDS_AFTER_MS, () => {
       const held = this.#held.reverse();
       this.#held = [];
       for (const one of held) this.#answer(one);
@@ -242,8 +214,7 @@ export class PlcConnection {
   }
 
   #send(pdu: Buffer): void {
-    if (this.#isDeaf) return;
     const packets = dataPackets(pdu, Math.min(this.#packetBytes - DATA_HEADER, this.#plc.fragmentBytes));
-    this.#socket.write(this.#plc.acknowledgesFast ? Buffer.concat([EMPTY_FRAGMENT, packets]) : packets);
+    this.write(this.#plc.acknowledgesFast ? Buffer.concat([EMPTY_FRAGMENT, packets]) : packets);
   }
 }

@@ -1,6 +1,8 @@
-import { DeviceServer, type Listening } from "../simulator.ts";
+import type { ConfirmForm } from "../../simulators/kit/cotp.ts";
+import { DeviceServer } from "../../simulators/kit/device-server.ts";
+import type { Listening } from "../simulator.ts";
 import { PlcConnection } from "./simulator-connection.ts";
-import type { ConfirmForm, ErrorForm, ItemRequest } from "./simulator-frames.ts";
+import type { ErrorForm, ItemRequest } from "./simulator-frames.ts";
 import { S7Memory } from "./simulator-memory.ts";
 
 /** How a CPU refuses a connection: COTP's disconnect, an end or a reset of TCP, or no answer at all. */

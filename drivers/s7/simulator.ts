@@ -5,7 +5,8 @@ import { S7Memory } from "./simulator-memory.ts";
 import { type S7Plc, startS7Plc } from "./simulator-plc.ts";
 import { counterWord, s5TimeWord } from "./simulator-values.ts";
 
-export { type ConfirmForm, type ErrorForm, type ItemRequest, JOB_ERRORS } from "./simulator-frames.ts";
+export type { ConfirmForm } from "../../simulators/kit/cotp.ts";
+export { type ErrorForm, type ItemRequest, JOB_ERRORS } from "./simulator-frames.ts";
 export { type AreaName, ITEM_CODES, S7Memory } from "./simulator-memory.ts";
 export {
   type ConnectionType,

@@ -1,16 +1,9 @@
 import type { EventEmitter } from "node:events";
 import type net from "node:net";
 import { TLSSocket } from "node:tls";
-import {
-  type ConnectRequest,
-  CotpStream,
-  confirmOf,
-  DATA_HEADER_BYTES,
-  dataPacket,
-  disconnectOf,
-  PacketStream,
-  parsePacket,
-} from "./simulator-cotp.ts";
+import { type ConnectRequest, confirmOf, dataPacket, disconnectOf, packetCut, parsePacket } from "../../simulators/kit/cotp.ts";
+import { FramedConnection } from "../../simulators/kit/framed-connection.ts";
+import { CotpStream } from "./simulator-cotp.ts";
 import { helloFault } from "./simulator-hello.ts";
 import {
   ERROR2,
@@ -28,7 +21,11 @@ import { PlcSession } from "./simulator-session.ts";
 import { WireError } from "./simulator-wire.ts";
 
 const LARGEST_REQUEST = 65_536;
-const TSAP_UNKNOWN = 3;
+/** The smallest and the largest TPKT packet. */
+const PACKET_BYTES = [7, 65_535] as const;
+const [TSAP_UNKNOWN, OWN_REFERENCE] = [3, 1];
+/** TPKT's header and that of a data packet. */
+const HEADERS_BYTES = 7;
 const SMALLEST_SIZE_CODE = 7;
 const EMPTY = Buffer.alloc(0);
 
@@ -44,15 +41,12 @@ function untilAny(emitter: EventEmitter, names: readonly string[]): Promise<void
 }
 
 /** One connection at the CPU's end: COTP, the request for TLS, TLS, and the session in it. */
-export class PlcConnection {
+export class PlcConnection extends FramedConnection {
   /** Undefined until TLS is agreed. */
   session: PlcSession | undefined;
 
   readonly #plc: S7PlusPlc;
-  readonly #socket: net.Socket;
-  readonly #packets = new PacketStream();
   readonly #plain = new MessageStream(LARGEST_REQUEST);
-  readonly #timers = new Set<NodeJS.Timeout>();
   #isConfirmed = false;
   #payloadBytes = 1017;
   /** TLS's first record, until it is whole. */
@@ -61,21 +55,15 @@ export class PlcConnection {
   #tls: TLSSocket | undefined;
   /** What is sent piece by piece goes in turns. */
   #sending: Promise<void> | undefined;
-  #isDeaf = false;
 
   constructor(plc: S7PlusPlc, socket: net.Socket) {
+    super(socket, packetCut(...PACKET_BYTES));
     this.#plc = plc;
-    this.#socket = socket;
-    socket.on("error", () => {});
-    socket.on("close", () => this.#close());
-    socket.on("data", (chunk) => this.#onData(chunk));
   }
 
-  hangUp(how: "fin" | "rst"): void {
-    this.#isDeaf = true;
+  override hangUp(how: "fin" | "rst"): void {
     this.session?.forget();
-    if (how === "fin") this.#socket.end();
-    else this.#socket.resetAndDestroy();
+    super.hangUp(how);
   }
 
   /** Reports the end of the session, and closes. */
@@ -85,21 +73,13 @@ export class PlcConnection {
   }
 
   report(kind: EventKind): void {
-    if (!this.#isDeaf) this.#tls?.write(systemEvent(kind));
+    if (!this.isDeaf) this.#tls?.write(systemEvent(kind));
   }
 
   babble(bytes: Buffer): void {
-    if (this.#isDeaf) return;
+    if (this.isDeaf) return;
     if (this.#tls) this.#tls.write(bytes);
-    else this.#socket.write(bytes);
-  }
-
-  after(ms: number, work: () => void): void {
-    const timer = setTimeout(() => {
-      this.#timers.delete(timer);
-      if (!this.#isDeaf) work();
-    }, ms);
-    this.#timers.add(timer);
+    else this.write(bytes);
   }
 
   /** Both ends get the same bytes. */
@@ -139,7 +119,7 @@ export class PlcConnection {
       // The last fragment is another frame: one is always held back.
       let at = 0;
       for (; held.length - at > fragmentBytes; at += fragmentBytes) {
-        if (this.#isDeaf) return;
+        if (this.isDeaf) return;
         if (!this.#write(frame(version, held.subarray(at, at + fragmentBytes), false)) && this.#tls)
           await untilAny(this.#tls, ["drain", "close"]);
         untilPause -= fragmentBytes;
@@ -149,37 +129,30 @@ export class PlcConnection {
       }
       held = held.subarray(at);
     }
-    if (!this.#isDeaf) this.#write(frame(version, held, true));
+    if (!this.isDeaf) this.#write(frame(version, held, true));
   }
 
   #write(bytes: Buffer): boolean {
     this.#plc.sentBytes += bytes.length;
-    return this.#isDeaf || (this.#tls?.write(bytes) ?? true);
+    return this.isDeaf || (this.#tls?.write(bytes) ?? true);
   }
 
-  #close(): void {
-    this.#isDeaf = true;
-    for (const timer of this.#timers) clearTimeout(timer);
+  protected override onClose(): void {
     if (this.session?.isOpen) this.#plc.orphan();
     this.session?.forget();
     this.#tls?.destroy();
     this.#stream?.destroy();
   }
 
-  #onData(chunk: Buffer): void {
-    if (this.#isDeaf) return;
-    const packets = this.#packets.push(chunk);
-    if (!packets) {
-      this.#violate("bytes that are not TPKT");
-      return;
-    }
-    for (const bytes of packets) {
-      if (this.#isDeaf) return;
-      const packet = parsePacket(bytes);
-      if (packet.kind === "connect" && !this.#isConfirmed) this.#onConnect(packet);
-      else if (packet.kind === "data" && this.#isConfirmed) this.#onPayload(packet.payload, packet.bytes);
-      else this.#violate(`the packet ${bytes.toString("hex", 0, 8)} at this moment`);
-    }
+  protected override onGarbage(): void {
+    this.#violate("bytes that are not TPKT");
+  }
+
+  protected override onFrame(bytes: Buffer): void {
+    const packet = parsePacket(bytes);
+    if (packet?.kind === "connect" && !this.#isConfirmed) this.#onConnect(packet);
+    else if (packet?.kind === "data" && this.#isConfirmed) this.#onPayload(packet.payload, packet.packetBytes);
+    else this.#violate(`the packet ${bytes.toString("hex", 0, 8)} at this moment`);
   }
 
   #violate(words: string): void {
@@ -189,21 +162,21 @@ export class PlcConnection {
 
   #onConnect(request: ConnectRequest): void {
     const { tsaps, wrongTsap, confirm, packetSizeCode } = this.#plc;
-    if (!tsaps.has(request.called)) {
+    if (!tsaps.has(request.called.toString("latin1"))) {
       this.#plc.counts.refused++;
-      if (wrongTsap === "disconnect") this.#socket.write(disconnectOf(request, TSAP_UNKNOWN));
-      if (wrongTsap === "silent") this.#isDeaf = true;
+      if (wrongTsap === "disconnect") this.write(disconnectOf(request.reference, TSAP_UNKNOWN, OWN_REFERENCE));
+      if (wrongTsap === "silent") this.isDeaf = true;
       else this.hangUp(wrongTsap === "rst" ? "rst" : "fin");
       return;
     }
     const code = Math.max(SMALLEST_SIZE_CODE, Math.min(request.sizeCode ?? packetSizeCode, packetSizeCode));
     this.#isConfirmed = true;
-    this.#payloadBytes = 2 ** code - DATA_HEADER_BYTES;
-    this.#socket.write(confirmOf(request, code, confirm));
+    this.#payloadBytes = 2 ** code - HEADERS_BYTES;
+    this.write(confirmOf(request, code, confirm));
   }
 
   #onPayload(payload: Buffer, packetBytes: number): void {
-    const most = this.#payloadBytes + DATA_HEADER_BYTES;
+    const most = this.#payloadBytes + HEADERS_BYTES;
     if (packetBytes > most) this.#plc.noteViolation(`a COTP packet of ${packetBytes} bytes where ${most} are agreed`);
     if (this.#stream) this.#stream.feed(Buffer.from(payload));
     else if (this.#hello) this.#onHello(payload);
@@ -251,7 +224,7 @@ export class PlcConnection {
       if (sendsEmptyPackets) packets.push(dataPacket(EMPTY));
       packets.push(dataPacket(bytes.subarray(at, at + most), !leavesMessagesOpen));
     }
-    return this.#isDeaf || this.#socket.write(packets.length === 1 ? (packets[0] ?? EMPTY) : Buffer.concat(packets));
+    return this.write(packets.length === 1 ? (packets[0] ?? EMPTY) : Buffer.concat(packets));
   }
 
   /** Looks at TLS's first record before TLS does: CPUs reset what they do not know. */
@@ -266,11 +239,11 @@ export class PlcConnection {
 
   #beginTls(hello: Buffer): void {
     const { counts } = this.#plc;
-    const drained = () => untilAny(this.#socket, ["drain", "close"]);
+    const drained = () => untilAny(this.socket, ["drain", "close"]);
     const stream = new CotpStream(
       (bytes) => this.#sendPackets(bytes),
       drained,
-      () => this.#socket.end(),
+      () => this.socket.end(),
     );
     this.#stream = stream;
     const tls = new TLSSocket(stream, { isServer: true, secureContext: this.#plc.context() });
@@ -278,7 +251,7 @@ export class PlcConnection {
     const session = new PlcSession(this.#plc, this);
     const messages = new MessageStream(LARGEST_REQUEST);
     tls.on("error", () => this.hangUp("fin"));
-    tls.on("end", () => this.#socket.end());
+    tls.on("end", () => this.socket.end());
     tls.once("secure", () => {
       counts.handshakes++;
       this.session = session;
@@ -286,7 +259,7 @@ export class PlcConnection {
     tls.on("data", (chunk: Buffer) => {
       this.#plc.onHeard?.(chunk);
       try {
-        for (const message of messages.push(chunk)) if (!this.#isDeaf) session.take(message);
+        for (const message of messages.push(chunk)) if (!this.isDeaf) session.take(message);
       } catch (error) {
         if (!(error instanceof WireError)) throw error;
         this.fail(error.message);
@@ -298,7 +271,7 @@ export class PlcConnection {
   /** What the client sent cannot be understood: reports it and closes. */
   fail(words: string, code = -120): void {
     this.#plc.noteViolation(words);
-    if (this.#isDeaf) return;
+    if (this.isDeaf) return;
     this.#tls?.write(systemEvent("fatal", returnValueOf(code)));
     this.hangUp("fin");
   }

@@ -1,5 +1,6 @@
 import { createSecureContext, type SecureContext } from "node:tls";
-import { DeviceServer, type Listening } from "../simulator.ts";
+import { DeviceServer } from "../../simulators/kit/device-server.ts";
+import type { Listening } from "../simulator.ts";
 import { makePlcCertificate, type PlcCertificate } from "./simulator-certificate.ts";
 import { PlcConnection } from "./simulator-connection.ts";
 import type { EventKind, FunctionName } from "./simulator-messages.ts";

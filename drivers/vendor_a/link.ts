@@ -1,9 +1,8 @@
 import { ReasonError } from "../../src/model/reason.ts";
-import { takeOut } from "../../src/model/take-out.ts";
 import type { DriverContext } from "../driver.ts";
 import type { Connection } from "../lib/connection.ts";
-import { Exchange, takeFor } from "../lib/exchange.ts";
 import { createDeviceMemory, createIdCounter, type IdCounter } from "../lib/ids.ts";
+import { TaggedExchange, type Take } from "../lib/tagged.ts";
 import { emptyReply, parseReply, REPLY, type Reply } from "./cip.ts";
 import { fence } from "./fence.ts";
 import {
@@ -23,9 +22,6 @@ import {
 import { closeRequest, MANAGER_SERVICE, type Route, type Triple } from "./manager.ts";
 import { isNoWay } from "./refusals.ts";
 
-/** What is done with the reply to a request; it is valid during the call only. A string: what about it breaks the protocol. */
-export type Take<T> = (reply: Reply, done: (value: T | Promise<T>) => void, refuse: (error: Error) => void) => string | undefined;
-
 /** A request that is sent again and again: made once, and its number written into it each time. */
 export interface Packet {
   readonly message: Buffer;
@@ -42,11 +38,11 @@ export interface OpenConnection {
   readonly route: Route;
 }
 
-interface Sent {
-  readonly isConnected: boolean;
-  /** Sender context, or sequence count. */
-  readonly key: number;
-  readonly take: (bytes: Buffer, from: number, to: number) => string | undefined;
+/** A reply within the message that carries it. */
+interface Arrived {
+  readonly message: Buffer;
+  readonly from: number;
+  readonly to: number;
 }
 
 /** Requests under way on one connection at most, whatever the settings say. */
@@ -60,31 +56,26 @@ const CLOSE_MS = 500;
 /** Requests and their replies in an EtherNet/IP session, in whatever order they come; a late one belongs to nobody. */
 export class CipLink {
   readonly #connection: Connection;
-  readonly #exchange: Exchange;
-  readonly #log: DriverContext["log"];
+  readonly #exchange: TaggedExchange<Arrived>;
   readonly #contexts: IdCounter;
   readonly #reply = emptyReply();
-  // What ends without an answer ends the connection too, and all of this with it. An array, because it is short and a map that fills and
-  // empties makes garbage that outlives it.
-  readonly #sent: Sent[] = [];
   #session = 0;
   #onRegistered: ((answer: Answer & { kind: "registered" }) => void) | undefined;
   #open: OpenConnection | undefined;
   #sequences = createIdCounter(16);
-  #unmatched = 0;
   #answeredAt = performance.now();
 
-  constructor(connection: Connection, { tap, log }: Pick<DriverContext, "tap" | "log">) {
+  constructor(connection: Connection, ctx: Pick<DriverContext, "tap" | "log">) {
     this.#connection = connection;
-    this.#log = log;
     this.#contexts = contextsOf(connection.where);
-    this.#exchange = new Exchange(connection, tap, {
+    this.#exchange = new TaggedExchange(connection, ctx, {
       fence,
       frameLength: messageLength,
       maxFrameBytes: MAX_MESSAGE_BYTES,
       maxInFlight: MAX_IN_FLIGHT,
       onFrame: (message) => this.#takeMessage(message),
       lastFrames: () => this.#lastFrames(),
+      unmatchedWords: "replies to no request",
     });
   }
 
@@ -135,23 +126,22 @@ export class CipLink {
     return { message: unconnectedRequest(this.#session, cip), isConnected: false, service };
   }
 
-  /** Throws as `Exchange.request` does, and what `take` refuses with. */
-  ask<T>(ctx: DriverContext, describe: () => string, packet: Packet, take: Take<T>): Promise<T> {
-    const { message, isConnected, service } = packet;
-    return this.#exchange.request(
+  /** Throws as `TaggedExchange.ask` does. */
+  ask<T>(ctx: DriverContext, describe: () => string, { message, isConnected, service }: Packet, take: Take<Reply, T>): Promise<T> {
+    const start = () => {
+      const key = isConnected ? this.#sequences.next() : this.#contexts.next();
+      if (isConnected) setSequence(message, key);
+      else setContext(message, key);
+      return { tag: tagOf(key, isConnected), frame: message };
+    };
+    return this.#exchange.ask<T>(
       ctx,
-      () => `${describe()}${this.#unmatchedWords()}`,
-      (done, refuse) => {
-        const key = isConnected ? this.#sequences.next() : this.#contexts.next();
-        if (isConnected) setSequence(message, key);
-        else setContext(message, key);
-        const taken = (bytes: Buffer, from: number, to: number): string | undefined => {
-          const wrong = parseReply(bytes, from, to, this.#reply) ?? wrongService(this.#reply, service, isConnected);
-          return wrong ?? takeFor(refuse, () => take(this.#reply, done, refuse));
-        };
-        this.#sent.push({ isConnected, key, take: taken });
-        this.#exchange.send(message);
-      },
+      describe,
+      start,
+      (arrived, done, refuse) =>
+        parseReply(arrived.message, arrived.from, arrived.to, this.#reply) ??
+        wrongService(this.#reply, service, isConnected) ??
+        take(this.#reply, done, refuse),
     );
   }
 
@@ -213,16 +203,9 @@ export class CipLink {
 
   #takeReply(message: Buffer, answer: Answer & { kind: "unconnected" | "connected" }): string | undefined {
     const isConnected = answer.kind === "connected";
-    const key = answer.kind === "connected" ? answer.sequence : answer.context;
-    const isOurs = answer.kind !== "connected" || answer.connection === this.#open?.ownId;
-    const sent = isOurs ? this.#sent.find((one) => one.key === key && one.isConnected === isConnected) : undefined;
-    if (!sent) {
-      this.#unmatched++;
-      this.#log.debug({ key, count: this.#unmatched }, "a reply to no request is ignored");
-      return undefined;
-    }
-    takeOut(this.#sent, sent);
-    return sent.take(message, answer.from, answer.to);
+    const isOurs = !isConnected || answer.connection === this.#open?.ownId;
+    const tag = isOurs ? tagOf(isConnected ? answer.sequence : answer.context, isConnected) : undefined;
+    return this.#exchange.answered(tag, { message, from: answer.from, to: answer.to });
   }
 
   /** Nothing says which request it is about: the session is of no use any more. */
@@ -231,11 +214,10 @@ export class CipLink {
     const failure = new ReasonError("UNKNOWN", `${this.where} refuses ${what}: ${encapsulationWords(status)}`, { sessionLost: true });
     this.#connection.fail(failure, "close");
   }
-
-  #unmatchedWords(): string {
-    return this.#unmatched > 0 ? ` (replies to no request: ${this.#unmatched})` : "";
-  }
 }
+
+/** Sequence counts of connected messages stand above the sender contexts of the others, which have 32 bits. */
+const tagOf = (key: number, isConnected: boolean): number => (isConnected ? 2 ** 32 : 0) + key;
 
 /** A bridge that cannot hand a request on answers it with the service of the wrapper. */
 export const isRouteReply = ({ service, status, extended }: Reply, asked: number): boolean =>

@@ -1,9 +1,10 @@
 import { ReasonError } from "../../src/model/reason.ts";
 import { type Warning, warning } from "../../src/model/warning.ts";
 import type { DriverContext } from "../driver.ts";
-import { identityRequest, STATUS } from "./cip.ts";
+import type { Take } from "../lib/tagged.ts";
+import { identityRequest, type Reply, STATUS } from "./cip.ts";
 import { openConnection, SMALL_BYTES } from "./forward-open.ts";
-import { type CipLink, isRouteReply, type Packet, type Take } from "./link.ts";
+import { type CipLink, isRouteReply, type Packet } from "./link.ts";
 import { CONNECTION_ENDS_MS, MAX_SMALL_BYTES, routed, routeMs, routeWords } from "./manager.ts";
 import { connectionWords, routeFailure } from "./refusals.ts";
 import type { Target } from "./route.ts";
@@ -77,7 +78,7 @@ export class Messenger {
   }
 
   /** Throws as `CipLink.ask`, and ReasonError where the message does not come through. */
-  send<T>(ctx: DriverContext, describe: () => string, packet: Packet, take: Take<T>): Promise<T> {
+  send<T>(ctx: DriverContext, describe: () => string, packet: Packet, take: Take<Reply, T>): Promise<T> {
     return this.#link.ask<T>(ctx, describe, packet, (reply, done, refuse) => {
       const { status, extended } = reply;
       if (status !== STATUS.ok && (status === STATUS.connectionLost || isRouteReply(reply, packet.service))) {
@@ -88,7 +89,7 @@ export class Messenger {
     });
   }
 
-  ask<T>(ctx: DriverContext, describe: () => string, cip: Buffer, take: Take<T>): Promise<T> {
+  ask<T>(ctx: DriverContext, describe: () => string, cip: Buffer, take: Take<Reply, T>): Promise<T> {
     return this.send(ctx, describe, this.packet(cip, ctx.timeouts.answerMs), take);
   }
 

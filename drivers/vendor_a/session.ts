@@ -5,11 +5,12 @@ import type { Reading } from "../../src/model/value.ts";
 import type { Warning } from "../../src/model/warning.ts";
 import type { ConnectInput, Discovered, DriverContext, Endpoint, Point, Prepared, Session } from "../driver.ts";
 import type { Connection } from "../lib/connection.ts";
+import type { Take } from "../lib/tagged.ts";
 import { openTcp } from "../lib/tcp.ts";
 import type { CipAddress } from "./address.ts";
 import { emptyReply, fragmentRequest, multipleRequest, type Reply, SERVICE, STATUS, walkMultiple } from "./cip.ts";
 import { Discovery } from "./discover.ts";
-import { CipLink, type Packet, type Take } from "./link.ts";
+import { CipLink, type Packet } from "./link.ts";
 import { lookUp } from "./look-up.ts";
 import { Messenger } from "./messenger.ts";
 import { type CipItem, type CipLimits, type CipRead, describeRead, maxDataBytes, typeHeaderBytes } from "./plan.ts";
@@ -196,7 +197,7 @@ export class CipSession implements Session<CipAddress, CipRead, CipLimits> {
 
   #readAtOnce(request: CipRead, packet: Packet, ctx: DriverContext): Promise<readonly Reading[]> {
     const { items } = request;
-    const take: Take<readonly Reading[]> = (reply, done, refuse) => {
+    const take: Take<Reply, readonly Reading[]> = (reply, done, refuse) => {
       if (packet.service !== SERVICE.multiple) {
         const [item] = items;
         const outcome = new Outcome(request);

@@ -1,4 +1,5 @@
 import type net from "node:net";
+import { FramedConnection } from "../../simulators/kit/framed-connection.ts";
 import { type CipMessage, describeMessage } from "./simulator-cpu.ts";
 import type { CipDevice, Misbehaviour, Module } from "./simulator-device.ts";
 import {
@@ -7,11 +8,12 @@ import {
   type CipRequest,
   COMMANDS,
   carry,
+  cutFrame,
   ENCAPSULATION_STATUS,
   type Encapsulated,
   encapsulate,
+  encapsulatedIn,
   encodeReply,
-  FrameStream,
   parseCarried,
   parseRequest,
   type Segment,
@@ -33,52 +35,30 @@ const [ATTRIBUTES_ALL, IDENTITY_CLASS] = [0x01, 0x01];
 type Send = (reply: Buffer, odd?: Misbehaviour) => void;
 
 /** One TCP connection at the device's end. */
-export class DeviceConnection {
+export class DeviceConnection extends FramedConnection {
   /** Undefined until it is registered. */
   session: number | undefined;
 
   readonly #device: CipDevice;
-  readonly #socket: net.Socket;
-  readonly #stream = new FrameStream();
-  readonly #timers = new Set<NodeJS.Timeout>();
-  /** It answers nothing any more. */
-  #isDeaf = false;
 
   constructor(device: CipDevice, socket: net.Socket) {
+    super(socket, cutFrame);
     this.#device = device;
-    this.#socket = socket;
-    socket.on("error", () => {});
-    socket.on("close", () => {
-      this.#isDeaf = true;
-      for (const timer of this.#timers) clearTimeout(timer);
-    });
-    socket.on("data", (chunk) => this.#onData(chunk));
   }
 
-  hangUp(how: "fin" | "rst"): void {
-    this.#isDeaf = true;
-    if (how === "fin") this.#socket.end();
-    else this.#socket.resetAndDestroy();
+  protected override onGarbage(): void {
+    this.#device.noteViolation("a frame that is longer than any");
+    this.hangUp("rst");
   }
 
-  #onData(chunk: Buffer): void {
-    if (this.#isDeaf) return;
-    const frames = this.#stream.push(chunk);
-    if (!frames) {
-      this.#device.noteViolation("a frame that is longer than any");
-      this.hangUp("rst");
-      return;
-    }
-    for (const frame of frames) if (!this.#isDeaf) this.#onFrame(frame);
-  }
-
-  #onFrame(frame: Encapsulated): void {
+  protected override onFrame(bytes: Buffer): void {
+    const frame = encapsulatedIn(bytes);
     switch (frame.command) {
       case COMMANDS.listServices:
         this.#reply(frame, Buffer.concat([word(1), word(0x0100), word(20), word(1), word(OVER_TCP), Buffer.from(SERVICE_NAME)]));
         return;
       case COMMANDS.listIdentity:
-        this.#reply(frame, identityItem(this.#ownIdentity(), this.#socket.localAddress ?? "", this.#device.port));
+        this.#reply(frame, identityItem(this.#ownIdentity(), this.socket.localAddress ?? "", this.#device.port));
         return;
       case COMMANDS.registerSession:
         this.#register(frame);
@@ -103,11 +83,7 @@ export class DeviceConnection {
   }
 
   #reply({ command, session, context }: Encapsulated, payload: Buffer, status = 0): void {
-    this.#write(encapsulate({ command, session, status, context, payload }));
-  }
-
-  #write(bytes: Buffer): void {
-    if (!this.#isDeaf) this.#socket.write(bytes);
+    this.write(encapsulate({ command, session, status, context, payload }));
   }
 
   #register(frame: Encapsulated): void {
@@ -209,7 +185,7 @@ export class DeviceConnection {
       const place = this.#device.routeTo(embedded.route);
       if (typeof place === "number") fail(place);
       else if (place.module.kind === "silent")
-        this.#after(Math.min(embedded.ticksMs, this.#device.silentSlotMs), () => fail(CONNECTION_ERRORS.timedOut));
+        this.after(Math.min(embedded.ticksMs, this.#device.silentSlotMs), () => fail(CONNECTION_ERRORS.timedOut));
       else this.#execute(embedded.message, "routed", place.module, this.#device.unconnectedBytes, send);
     }
   }
@@ -245,7 +221,7 @@ export class DeviceConnection {
       const reply = encodeReply(request.service, odd && "status" in odd ? odd.status : answer());
       const late = () => send(odd && "change" in odd ? odd.change(reply) : reply, odd);
       const delayMs = odd && "delayMs" in odd ? odd.delayMs : this.#device.answerDelayMs;
-      if (delayMs > 0) this.#after(delayMs, late);
+      if (delayMs > 0) this.after(delayMs, late);
       else late();
     }
   }
@@ -257,17 +233,9 @@ export class DeviceConnection {
         this.#reply(frame, EMPTY, odd.encapsulation);
         if (odd.hangUp) this.hangUp("fin");
       } else if (odd && "cutAfter" in odd) {
-        this.#write(encapsulate({ ...frame, status: 0, payload }).subarray(0, odd.cutAfter));
+        this.write(encapsulate({ ...frame, status: 0, payload }).subarray(0, odd.cutAfter));
         this.hangUp("fin");
       } else this.#reply(frame, payload);
     };
-  }
-
-  #after(ms: number, work: () => void): void {
-    const timer = setTimeout(() => {
-      this.#timers.delete(timer);
-      work();
-    }, ms);
-    this.#timers.add(timer);
   }
 }

@@ -1,4 +1,5 @@
-import { DeviceServer, type Listening } from "../simulator.ts";
+import { DeviceServer } from "../../simulators/kit/device-server.ts";
+import type { Listening } from "../simulator.ts";
 import { DeviceConnection } from "./simulator-connection.ts";
 import { type CipMessage, LogixCpu } from "./simulator-cpu.ts";
 import type { CipStatus, Segment } from "./simulator-frames.ts";

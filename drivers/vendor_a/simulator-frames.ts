@@ -3,6 +3,8 @@
  * paths and replies (ODVA volume 1, chapter 2 and appendix C). Little-endian, but for addresses of IP.
  */
 
+import type { Cut } from "../../simulators/kit/framed-connection.ts";
+
 export const ENCAPSULATION_HEADER = 24;
 /** ODVA volume 2, 2-3.1: the longest payload of one frame. */
 const MAX_PAYLOAD = 65_511;
@@ -34,29 +36,13 @@ export interface Encapsulated {
   readonly payload: Buffer;
 }
 
-/** Whole frames from a stream. */
-export class FrameStream {
-  #pending: Buffer = Buffer.alloc(0);
+export const cutFrame: Cut = (bytes) => {
+  if (bytes.length < ENCAPSULATION_HEADER) return "more";
+  const length = bytes.readUInt16LE(2);
+  return length > MAX_PAYLOAD ? "wrong" : ENCAPSULATION_HEADER + length;
+};
 
-  /** The frames that are whole now; undefined: one is announced that is longer than any. */
-  push(chunk: Buffer): readonly Encapsulated[] | undefined {
-    this.#pending = this.#pending.length === 0 ? Buffer.from(chunk) : Buffer.concat([this.#pending, chunk]);
-    const frames: Encapsulated[] = [];
-    let at = 0;
-    while (this.#pending.length - at >= ENCAPSULATION_HEADER) {
-      const length = this.#pending.readUInt16LE(at + 2);
-      if (length > MAX_PAYLOAD) return undefined;
-      const end = at + ENCAPSULATION_HEADER + length;
-      if (this.#pending.length < end) break;
-      frames.push(encapsulatedAt(this.#pending.subarray(at, end)));
-      at = end;
-    }
-    this.#pending = this.#pending.subarray(at);
-    return frames;
-  }
-}
-
-const encapsulatedAt = (frame: Buffer): Encapsulated => ({
+export const encapsulatedIn = (frame: Buffer): Encapsulated => ({
   command: frame.readUInt16LE(0),
   session: frame.readUInt32LE(4),
   status: frame.readUInt32LE(8),

@@ -1,6 +1,8 @@
 import type { Socket } from "node:net";
+import { DeviceServer } from "../../simulators/kit/device-server.ts";
+import { type Cut, FramedConnection } from "../../simulators/kit/framed-connection.ts";
 import type { Value } from "../../src/model/value.ts";
-import { DeviceServer, type Listening, type Simulator } from "../simulator.ts";
+import type { Listening, Simulator } from "../simulator.ts";
 
 /**
  * A device of our own making, which the example profile beside this file describes. It says nothing of the protocol of vendor_b, which is not
@@ -45,7 +47,7 @@ export async function startSimulator(listening: Listening = {}): Promise<Example
     level.writeInt16BE(-block);
     return Buffer.concat([Buffer.from([0x82, block]), level]);
   };
-  const server = new DeviceServer((socket) => new FramedConnection(socket, answerTo));
+  const server = new DeviceServer((socket) => new BlockConnection(socket, answerTo));
   await server.listen(listening);
   return Object.assign(state, {
     port: server.port,
@@ -60,35 +62,27 @@ export async function startSimulator(listening: Listening = {}): Promise<Example
 }
 
 /** AA, length, content, and a CRC of all before it. */
-class FramedConnection {
-  readonly #socket: Socket;
-  #held = Buffer.alloc(0);
+const cutFrame: Cut = (bytes) => (bytes.length < 2 ? "more" : 2 + bytes.readUInt8(1));
+
+class BlockConnection extends FramedConnection {
+  readonly #answerTo: (request: Buffer) => Buffer;
 
   constructor(socket: Socket, answerTo: (request: Buffer) => Buffer) {
-    this.#socket = socket;
-    socket.on("error", () => {});
-    socket.on("data", (bytes) => {
-      this.#held = Buffer.concat([this.#held, bytes]);
-      while (this.#held.length >= 2 && this.#held.length >= 2 + this.#held.readUInt8(1)) {
-        const end = 2 + this.#held.readUInt8(1);
-        const frame = this.#held.subarray(0, end);
-        this.#held = this.#held.subarray(end);
-        const isGood = frame[0] === 0xaa && end >= 4 && frame.readUInt16LE(end - 2) === crcOf(frame.subarray(0, end - 2));
-        if (isGood) this.#send(answerTo(frame.subarray(2, end - 2)));
-        else socket.destroy();
-      }
-    });
+    super(socket, cutFrame);
+    this.#answerTo = answerTo;
   }
 
-  hangUp(how: "fin" | "rst"): void {
-    if (how === "rst") this.#socket.resetAndDestroy();
-    else this.#socket.end();
+  protected override onFrame(frame: Buffer): void {
+    const end = frame.length;
+    const isGood = frame[0] === 0xaa && end >= 4 && frame.readUInt16LE(end - 2) === crcOf(frame.subarray(0, end - 2));
+    if (isGood) this.#send(this.#answerTo(frame.subarray(2, end - 2)));
+    else this.socket.destroy();
   }
 
   #send(content: Buffer): void {
     const frame = Buffer.concat([Buffer.from([0xaa, content.length + 2]), content, Buffer.alloc(2)]);
     frame.writeUInt16LE(crcOf(frame.subarray(0, -2)), frame.length - 2);
-    this.#socket.write(frame);
+    this.write(frame);
   }
 }
 

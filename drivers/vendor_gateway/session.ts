@@ -74,7 +74,7 @@ export class GatewaySession implements Session<GatewayAddress, GatewayRead, Gate
     const outer = await openTcp(endpointOf(input.details), ctx);
     const { connection, warnings } = await secure(outer, input, ctx);
     try {
-      const link = new GatewayLink(connection, targetWords(target), input.settings.max_answer_bytes, ctx.tap);
+      const link = new GatewayLink(connection, targetWords(target), input.settings.max_answer_bytes, ctx);
       const hello = await sayHello(link, connection.where, target, input.settings.max_answer_bytes, ctx);
       // The gateway is reached; what fails from here on is behind it.
       ctx.loggingIn?.();
