@@ -200,6 +200,10 @@ export function installed(stateDir: string): string | undefined {
   }
 }
 
+/** Creates a record and returns its uuid. Throws ApiError. */
+export const create = async (api: ApiConnection, path: string, fields: object): Promise<string> =>
+  uuidRecord.parse(await api.send("POST", path, fields)).uuid;
+
 interface Named {
   readonly uuid: string;
   readonly name: string | null;

@@ -6,18 +6,11 @@ import { sourceSettingsSchema } from "../../model/settings.ts";
 import { UsageError } from "../io.ts";
 import { coerce, fullKey, keyIn, keysOf, toJsonSchema } from "./fields.ts";
 import { keysOfSource } from "./source-details.ts";
+import { SOURCE_FIELDS } from "./source-fields.ts";
 
 /** Keys that people type as they stand in an export or in the API, and the option that takes them. */
 const OPTIONS: Readonly<Record<string, string>> = {
-  interval: "--interval",
-  readout_interval: "--interval",
-  limit: "--limit",
-  readout_limit: "--limit",
-  machine: "--machine",
-  manufacturer: "--manufacturer",
-  model: "--model",
-  device_model: "--model",
-  note: "--note",
+  ...Object.fromEntries(SOURCE_FIELDS.flatMap(({ field, option }) => [field, option].map((key) => [key, `--${option}`]))),
   name: "--name",
 };
 

@@ -1,4 +1,3 @@
-import { spawn } from "node:child_process";
 import { existsSync, rmSync } from "node:fs";
 import path from "node:path";
 import * as z from "zod";
@@ -11,7 +10,7 @@ import { plain } from "../../model/plain-text.ts";
 import { uuidSchema } from "../../model/uuid.ts";
 import { type CommandIo, complain } from "../io.ts";
 import { type ApiConnection, isNotOffered } from "./api-connection.ts";
-import { askEntries, fileNameOf, keep, keptKeys, type Place, placeOf, type SecretOptions, tell } from "./secret.ts";
+import { askEntries, fileNameOf, keep, keptKeys, type Place, placeOf, type SecretOptions, systemdCreds, tell } from "./secret.ts";
 
 /** What became of the secrets of an entry. */
 export interface EntrySecrets {
@@ -22,13 +21,13 @@ export interface EntrySecrets {
 }
 
 const NONE: EntrySecrets = { keys: [], text: "" };
-const DECRYPT_TIMEOUT_MS = 20_000;
 
 /**
  * Forgets the secrets that this machine keeps for an entry that has been deleted: under its uuid, and under its name unless another
  * entry has that, too. Never throws: says on stderr what stays.
  */
-export function forgetSecrets(entry: Entry, api: ApiConnection, options: SecretOptions, io: CommandIo): Promise<EntrySecrets> {
+export async function forgetSecrets(entry: Entry, api: ApiConnection, options: SecretOptions, io: CommandIo): Promise<EntrySecrets> {
+  if (!existsSync(api.settings.state_dir)) return NONE;
   return attempt("a password that this machine may keep for it stays", io, async () => {
     const place = placeOf(options);
     const { own, shared } = await keysOf(place, entry, api);
@@ -45,10 +44,17 @@ export function forgetSecrets(entry: Entry, api: ApiConnection, options: SecretO
 }
 
 /**
- * Before an entry is renamed: what this machine keeps under its name is kept under its uuid from now on, for where it was used. Never throws:
- * says on stderr what does not follow.
+ * Before an entry gets a new name: what this machine keeps under the old one is kept under its uuid from now on, for where it was used. Never
+ * throws: says on stderr what does not follow.
  */
-export function followRename(entry: Entry, api: ApiConnection, options: SecretOptions, io: CommandIo): Promise<EntrySecrets> {
+export async function followRename(
+  entry: Entry,
+  name: string | undefined,
+  api: ApiConnection,
+  options: SecretOptions,
+  io: CommandIo,
+): Promise<EntrySecrets> {
+  if (name === undefined || name === entry.name || !existsSync(api.settings.state_dir)) return NONE;
   return attempt("a password that this machine may keep under the old name does not follow", io, async () => {
     const place = placeOf(options);
     const { own, shared } = await keysOf(place, entry, api);
@@ -124,15 +130,8 @@ async function secretIn({ plain: folder, encrypted }: Place, file: string): Prom
   return firstLine(existsSync(open) ? readBoundedFile(open, MAX_SECRET_BYTES) : await decrypt(file, path.join(encrypted, file)));
 }
 
-function decrypt(name: string, file: string): Promise<Buffer> {
-  return new Promise((done, fail) => {
-    const child = spawn("systemd-creds", ["decrypt", `--name=${name}`, file, "-"], {
-      stdio: ["ignore", "pipe", "ignore"],
-      timeout: DECRYPT_TIMEOUT_MS,
-    });
-    const chunks: Buffer[] = [];
-    child.stdout.on("data", (chunk: Buffer) => void chunks.push(chunk));
-    child.once("error", fail);
-    child.once("close", (code) => (code === 0 ? done(Buffer.concat(chunks)) : fail(new Error(`systemd-creds cannot decrypt ${file}`))));
-  });
+async function decrypt(name: string, file: string): Promise<Buffer> {
+  const secret = await systemdCreds(["decrypt", `--name=${name}`, file, "-"]);
+  if (!secret) throw new Error(`systemd-creds cannot decrypt ${file}`);
+  return secret;
 }

@@ -35,7 +35,7 @@ export interface SecretOptions {
   readonly json?: boolean;
 }
 
-const ENCRYPT_TIMEOUT_MS = 20_000;
+const CREDS_TIMEOUT_MS = 20_000;
 
 /** `collector secret set`: keeps a secret for the next start and hands it to the running service. Throws UsageError. */
 export async function secretSet(key: string, options: SecretOptions, io: CommandIo): Promise<ExitCode> {
@@ -304,17 +304,20 @@ export async function keep({ plain, encrypted, decryptedAtStart }: Place, file: 
 }
 
 /** The secret, encrypted for this machine by its TPM or its host key; undefined where systemd has neither. The secret goes through a pipe. */
-function encrypt(name: string, secret: string): Promise<Buffer | undefined> {
+async function encrypt(name: string, secret: string): Promise<Buffer | undefined> {
+  const sealed = await systemdCreds(["encrypt", `--name=${name}`, "-", "-"], secret);
+  return sealed && sealed.length > 0 ? sealed : undefined;
+}
+
+/** Output of systemd-creds; undefined: it failed, or this machine lacks it. Never rejects. */
+export function systemdCreds(args: readonly string[], input = ""): Promise<Buffer | undefined> {
   return new Promise((done) => {
-    const child = spawn("systemd-creds", ["encrypt", `--name=${name}`, "-", "-"], {
-      stdio: ["pipe", "pipe", "ignore"],
-      timeout: ENCRYPT_TIMEOUT_MS,
-    });
+    const child = spawn("systemd-creds", args, { stdio: ["pipe", "pipe", "ignore"], timeout: CREDS_TIMEOUT_MS });
     const chunks: Buffer[] = [];
     child.stdout.on("data", (chunk: Buffer) => void chunks.push(chunk));
     child.once("error", () => done(undefined));
-    child.once("close", (code) => done(code === 0 && chunks.length > 0 ? Buffer.concat(chunks) : undefined));
-    child.stdin.on("error", () => undefined).end(secret);
+    child.once("close", (code) => done(code === 0 ? Buffer.concat(chunks) : undefined));
+    child.stdin.on("error", () => undefined).end(input);
   });
 }
 

@@ -1,16 +1,13 @@
-import { existsSync } from "node:fs";
-import * as z from "zod";
 import { localOptions } from "../../configuration/local-options.ts";
 import { messageOf } from "../../model/failure.ts";
 import { plain } from "../../model/plain-text.ts";
 import { dataSinkSchema } from "../../model/resources.ts";
 import type { SinkType } from "../../model/sink-details.ts";
-import { uuidSchema } from "../../model/uuid.ts";
 import { answer, answerList } from "../answer.ts";
 import { passwordFrom } from "../files.ts";
 import { type CommandIo, complain, type ExitCode, UsageError } from "../io.ts";
 import { askHidden } from "../prompt.ts";
-import { type ApiConnection, type ApiOptions, namedOf, withApi } from "./api-connection.ts";
+import { type ApiConnection, type ApiOptions, create, namedOf, withApi } from "./api-connection.ts";
 import { type EntrySecrets, followRename, forgetSecrets } from "./entry-secrets.ts";
 import { keepSinkPassword, requireSecretsWritable } from "./secret.ts";
 import {
@@ -25,25 +22,20 @@ import {
   withOptions,
 } from "./sink-options.ts";
 import { type SinkUser, sinkDetails, sinkDetailsPatch, sinkWords } from "./source-details.ts";
+import { givenPassword, type PasswordOptions, refuseBoth } from "./source-password.ts";
 import { sinkTypeOf } from "./type-words.ts";
 
-export interface SinkFields extends ApiOptions {
+export interface SinkFields extends ApiOptions, PasswordOptions {
   /** `NAME` or `NAME=FILE` each. */
   readonly user?: readonly string[];
   /** A new name. */
   readonly name?: string;
-  /** File whose first line is the password at the broker. */
-  readonly passwordFile?: string;
-  /** Ask for it. */
-  readonly askPassword?: boolean;
 }
 
 const PATH = "/v2/data-sinks";
 
 /** The data sinks of the collector. */
-export async function sinksOf(api: ApiConnection) {
-  return api.list(PATH, dataSinkSchema, { collector: await api.collector() });
-}
+export const sinksOf = async (api: ApiConnection) => api.list(PATH, dataSinkSchema, { collector: await api.collector() });
 
 /** `collector sink add NAME TYPE key=value…`. */
 export function sinkAdd(name: string, typeText: string, words: readonly string[], options: SinkFields, io: CommandIo): Promise<ExitCode> {
@@ -59,7 +51,7 @@ export function sinkAdd(name: string, typeText: string, words: readonly string[]
     if (local.isChanged) await changeOptions(api.settings, (kept) => withOptions(kept, name, local.options), local.pems);
     let uuid: string;
     try {
-      uuid = createdSchema.parse(await api.send("POST", PATH, { name, collector: await api.collector(), details })).uuid;
+      uuid = await create(api, PATH, { name, collector: await api.collector(), details });
     } catch (error) {
       if (local.isChanged) await changeOptions(api.settings, (kept) => withOptions(kept, name, {}));
       throw error;
@@ -88,8 +80,7 @@ export function sinkSet(name: string, words: readonly string[], options: SinkFie
     };
     const isSent = Object.keys(patch).length > 0;
     if (!isSent && !local.isChanged && password === undefined) throw new UsageError("nothing is given to set; give key=value or an option");
-    const isRenamed = options.name !== undefined && options.name !== sink.name && existsSync(api.settings.state_dir);
-    const followed = isRenamed ? await followRename(sink, api, options, io) : undefined;
+    const followed = await followRename(sink, options.name, api, options, io);
     if (isSent) await api.send("PATCH", `${PATH}/${sink.uuid}`, patch);
     const known = { uuid: sink.uuid, name: options.name ?? sink.name, details: next };
     if (local.isChanged)
@@ -104,12 +95,11 @@ export function sinkSet(name: string, words: readonly string[], options: SinkFie
       io,
       options,
       { action: "changed", ...kept.object, uuid, name: known.name },
-      plain`${known.name ?? uuid}: changed\n` + (followed?.text ?? "") + kept.text,
+      plain`${known.name ?? uuid}: changed\n` + followed.text + kept.text,
     );
   });
 }
 
-const createdSchema = z.object({ uuid: uuidSchema });
 const objectOf = (details: unknown): object => (typeof details === "object" && details !== null ? details : {});
 
 /** The part of a sink that this machine keeps after the verb. */
@@ -147,18 +137,18 @@ async function passwordOf(
   { type, namesUser, hasUser }: LocalPart,
   name: string,
   verb: "add" | "set",
-  { passwordFile, askPassword = false, json = false, config }: SinkFields,
+  options: SinkFields,
   io: CommandIo,
 ): Promise<string | undefined> {
+  const { passwordFile, askPassword = false, config } = options;
   const isWished = passwordFile !== undefined || askPassword;
-  if (passwordFile !== undefined && askPassword) throw new UsageError("--password-file and --ask-password are given; give one of them");
+  refuseBoth(options);
   if (isWished && type !== "mqtt")
     throw new UsageError(`a data sink of type ${type} has no password of its own${type === "opcua" ? "; give its users with --user" : ""}`);
   if (isWished && !hasUser) throw new UsageError("a password needs a user: give username=NAME with it");
   if (!isWished && !namesUser) return undefined;
   requireSecretsWritable({ ...(config !== undefined && { config }) }, `sink ${verb}`);
-  if (passwordFile !== undefined) return passwordFrom(passwordFile);
-  return askHidden(`password of ${name}`, "give it with --password-file FILE", io, { json });
+  return givenPassword(`password of ${name}`, true, options, io);
 }
 
 /** Keeps the password, and says what of the sink is on this machine now. */
@@ -184,9 +174,9 @@ export function sinkRemove(name: string, options: ApiOptions, io: CommandIo): Pr
   return withApi(options, io, async (api) => {
     const sink = namedOf(await sinksOf(api), name, "data sink");
     await api.send("DELETE", `${PATH}/${sink.uuid}`);
-    const secrets = existsSync(api.settings.state_dir) ? await forgetHere(api, sink, options, io) : undefined;
-    const text = plain`${sink.name ?? sink.uuid}: deleted; the collector stops publishing to it\n` + (secrets?.text ?? "");
-    answer(io, options, { action: "deleted", uuid: sink.uuid, name: sink.name, secrets_removed: secrets?.keys ?? [] }, text);
+    const secrets = await forgetHere(api, sink, options, io);
+    const text = plain`${sink.name ?? sink.uuid}: deleted; the collector stops publishing to it\n` + secrets.text;
+    answer(io, options, { action: "deleted", uuid: sink.uuid, name: sink.name, secrets_removed: secrets.keys }, text);
   });
 }
 

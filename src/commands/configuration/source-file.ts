@@ -4,10 +4,10 @@ import * as z from "zod";
 import { messageOf } from "../../model/failure.ts";
 import { exportOut, readIn } from "../files.ts";
 import { type CommandIo, EXIT, type ExitCode, UsageError } from "../io.ts";
-import { ApiError, type ApiOptions, namedOf, withApi } from "./api-connection.ts";
+import { ApiError, type ApiOptions, create, namedOf, withApi } from "./api-connection.ts";
 import { type ImportProblem, type ImportReport, importReport } from "./import-report.ts";
 import { sinksOf } from "./sink.ts";
-import { machineOf, machinesOf, sourcesOf } from "./source.ts";
+import { createSource, machineOf, machinesOf, sourcesOf } from "./source.ts";
 import { lacksPassword } from "./source-password.ts";
 import { safeYaml, sourceEntries } from "./source-yaml.ts";
 
@@ -50,7 +50,6 @@ export function sourceImport(file: string, options: ApiOptions, io: CommandIo): 
     const read = entriesOf(file, sourceEntry);
     if ("problems" in read) return report.refuse(read.problems);
     const present = await sourcesOf(api);
-    const collector = await api.collector();
     return importEach(read.entries, report, async ({ name, machine, readout_interval, readout_limit, ...entry }, line) => {
       const later = {
         ...(readout_interval !== undefined && { readout_interval }),
@@ -58,16 +57,8 @@ export function sourceImport(file: string, options: ApiOptions, io: CommandIo): 
       };
       const uuid = await machineOf(api, machine ?? name);
       if (!present.some((source) => source.name === name)) {
-        const created = await api.send("POST", "/v2/data-sources", {
-          ...entry,
-          name,
-          collector,
-          machine: uuid,
-          details: creatable(entry.details, name, (message) => report.warn({ line, name, message })),
-        });
-        const made = uuidOf(created);
-        if (Object.keys(later).length > 0) await api.send("PATCH", `/v2/data-sources/${made}`, later);
-        return { action: "created", uuid: made };
+        const details = creatable(entry.details, name, (message) => report.warn({ line, name, message }));
+        return { action: "created", uuid: await createSource(api, later, { ...entry, name, machine: uuid, details }) };
       }
       const source = namedOf(present, name, "data source");
       const changed = changedOf(entry.details, source.details);
@@ -91,15 +82,13 @@ export function sinkImport(file: string, options: ApiOptions, io: CommandIo): Pr
     const collector = await api.collector();
     return importEach(read.entries, report, async ({ name, details: given }) => {
       if (!present.some((sink) => sink.name === name))
-        return { action: "created", uuid: uuidOf(await api.send("POST", "/v2/data-sinks", { name, collector, details: given })) };
+        return { action: "created", uuid: await create(api, "/v2/data-sinks", { name, collector, details: given }) };
       const sink = namedOf(present, name, "data sink");
       await api.send("PATCH", `/v2/data-sinks/${sink.uuid}`, { details: changedOf(given, sink.details) });
       return { action: "changed", uuid: sink.uuid };
     });
   });
 }
-
-const uuidOf = (answered: unknown): string => z.object({ uuid: z.string() }).parse(answered).uuid;
 
 interface Entry<T> {
   /** From 1. */

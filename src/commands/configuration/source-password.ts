@@ -21,17 +21,31 @@ const BY_FILE = "give it with --password-file FILE";
  * The password of a data source: from the file, or typed by the person where that is wished or the words name a user; undefined: none is
  * given. Throws UsageError.
  */
-export async function sourcePassword(
+export function sourcePassword(
   type: DetailsType,
   words: readonly string[],
+  options: PasswordOptions,
+  io: CommandIo,
+): Promise<string | undefined> {
+  refuseBoth(options);
+  const user = options.passwordFile === undefined ? userIn(parseFields(words, keysOfSource(type), SOURCE_PASSWORD)) : undefined;
+  return givenPassword(user === undefined ? "password" : `password of ${user}`, user !== undefined, options, io);
+}
+
+/** Throws UsageError: a password is given in two ways. */
+export function refuseBoth({ passwordFile, askPassword = false }: PasswordOptions): void {
+  if (passwordFile !== undefined && askPassword) throw new UsageError("--password-file and --ask-password are given; give one of them");
+}
+
+/** The password in the file, or typed where that is wished or `isNeeded`; undefined: neither. Throws UsageError. */
+export async function givenPassword(
+  what: string,
+  isNeeded: boolean,
   { passwordFile, askPassword = false, json = false }: PasswordOptions,
   io: CommandIo,
 ): Promise<string | undefined> {
-  if (passwordFile !== undefined && askPassword) throw new UsageError("--password-file and --ask-password are given; give one of them");
   if (passwordFile !== undefined) return passwordFrom(passwordFile);
-  const user = userIn(parseFields(words, keysOfSource(type), SOURCE_PASSWORD));
-  if (!askPassword && user === undefined) return undefined;
-  return askHidden(user === undefined ? "password" : `password of ${user}`, BY_FILE, io, { json });
+  return askPassword || isNeeded ? askHidden(what, BY_FILE, io, { json }) : undefined;
 }
 
 /** If a PATCH lacks the password of a data source, without which the API changes nothing that it is bound to (design/api-decisions). */

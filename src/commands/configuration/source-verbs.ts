@@ -1,14 +1,10 @@
 import { FILE_IN, FILE_OUT, JSON_ARRAY, KEY_FILE, type Option, PASSWORD_FILE, SOURCE, type VerbGroup } from "../verb.ts";
 import type { ApiOptions } from "./api-connection.ts";
 import type { SourceFields } from "./source.ts";
+import { SOURCE_FIELDS } from "./source-fields.ts";
 
 const FIELDS: readonly Option[] = [
-  { flags: "--machine <name>", description: "machine of the source; created if it does not exist (default: the source's name)" },
-  { flags: "--interval <duration>", description: "time between two readouts, such as 5s" },
-  { flags: "--limit <n>", description: "at most this many variables per readout, or none" },
-  { flags: "--manufacturer <text>", description: "manufacturer of the device" },
-  { flags: "--model <text>", description: "model of the device" },
-  { flags: "--note <text>", description: "remarks" },
+  ...SOURCE_FIELDS.map(({ option, kind, description }) => ({ flags: `--${option} <${kind}>`, description })),
   PASSWORD_FILE,
   { flags: "--ask-password", description: "ask for the password; a username has it asked for in any case, except with --json" },
 ];

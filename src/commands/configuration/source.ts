@@ -1,7 +1,6 @@
-import { existsSync } from "node:fs";
 import * as z from "zod";
 import { withDetailsType } from "../../configuration/details-type.ts";
-import { formatDuration, parseDuration } from "../../model/duration.ts";
+import { formatDuration } from "../../model/duration.ts";
 import { messageOf } from "../../model/failure.ts";
 import { plain } from "../../model/plain-text.ts";
 import { dataSourceSchema } from "../../model/resources.ts";
@@ -10,22 +9,17 @@ import { type Variable, variableSchema } from "../../model/variable.ts";
 import { answer, answerList } from "../answer.ts";
 import { hostPort } from "../device/values.ts";
 import { type CommandIo, complain, type ExitCode, UsageError } from "../io.ts";
-import { type ApiConnection, type ApiOptions, isNotOffered, namedOf, withApi } from "./api-connection.ts";
+import { type ApiConnection, type ApiOptions, create, isNotOffered, namedOf, withApi } from "./api-connection.ts";
 import { refuseElsewhere } from "./elsewhere.ts";
 import { followRename, forgetSecrets } from "./entry-secrets.ts";
 import { type KeptSource, keepRemoved, shellWord } from "./removed-source.ts";
 import { sourceDetails, sourceDetailsPatch, unsaidWords } from "./source-details.ts";
+import { type SourceTexts, sourceValues } from "./source-fields.ts";
 import { askBoundPassword, lacksPassword, type PasswordOptions, sourcePassword } from "./source-password.ts";
 import { sourceYaml } from "./source-yaml.ts";
 import { detailsTypeOf, noDriverNote } from "./type-words.ts";
 
-export interface SourceFields extends ApiOptions, PasswordOptions {
-  readonly machine?: string;
-  readonly interval?: string;
-  readonly limit?: string;
-  readonly manufacturer?: string;
-  readonly model?: string;
-  readonly note?: string;
+export interface SourceFields extends ApiOptions, PasswordOptions, SourceTexts {
   /** A new name. */
   readonly name?: string;
 }
@@ -54,22 +48,14 @@ export function sourceAdd(
       throw new UsageError(`there is a data source ${name} already; collector source set ${shellWord(name)} changes it`);
     const password = await sourcePassword(type, words, options, io);
     const details = sourceDetails(type, words, password);
-    const later = laterFields(options, api);
-    const { manufacturer = null, model = null, note = null } = options;
-    const machine = await machineOf(api, options.machine ?? name);
-    const created = z.object({ uuid: uuidSchema }).parse(
-      await api.send("POST", PATH, {
-        name,
-        collector: await api.collector(),
-        machine,
-        manufacturer,
-        device_model: model,
-        note,
-        details,
-      }),
-    );
-    // The creation request has no field for them (API-V2, 2.4).
-    if (Object.keys(later).length > 0) await api.send("PATCH", `${PATH}/${created.uuid}`, later);
+    const { fields, later } = sourceValues(options, api.settings.readout_interval_unit);
+    const uuid = await createSource(api, later, {
+      name,
+      machine: await machineOf(api, options.machine ?? name),
+      ...{ manufacturer: null, device_model: null, note: null },
+      ...fields,
+      details,
+    });
     const unsaid = unsaidWords(type, words, details);
     const filledIn = unsaid.length > 0 ? plain`Defaults: ${unsaid.join(" ")}\n` : "";
     const noDriver = noDriverNote(type);
@@ -77,10 +63,17 @@ export function sourceAdd(
     answer(
       io,
       options,
-      { action: "created", uuid: created.uuid, name, taken_as: unsaid, ...(noDriver !== undefined && { warnings: [noDriver] }) },
-      plain`${name}: created (${created.uuid})\n` + filledIn + notRead,
+      { action: "created", uuid, name, taken_as: unsaid, ...(noDriver !== undefined && { warnings: [noDriver] }) },
+      plain`${name}: created (${uuid})\n` + filledIn + notRead,
     );
   });
+}
+
+/** Creates a data source, then sets the fields that its creation request lacks (API-V2, 2.4); returns its uuid. Throws ApiError. */
+export async function createSource(api: ApiConnection, later: object, fields: object): Promise<string> {
+  const uuid = await create(api, PATH, { ...fields, collector: await api.collector() });
+  if (Object.keys(later).length > 0) await api.send("PATCH", `${PATH}/${uuid}`, later);
+  return uuid;
 }
 
 /** `collector source set NAME key=value…`. */
@@ -93,20 +86,18 @@ export function sourceSet(name: string, words: readonly string[], options: Sourc
     const now = typeof source.details === "object" && source.details !== null ? { ...source.details } : {};
     const detailsWith = (given: string | undefined) => type && sourceDetailsPatch(type, words, given, now);
     const details = detailsWith(password);
-    const { manufacturer, model, note, machine } = options;
+    const { machine } = options;
+    const { fields, later } = sourceValues(options, api.settings.readout_interval_unit);
     const patch = {
-      ...laterFields(options, api),
+      ...later,
+      ...fields,
       ...(options.name !== undefined && { name: options.name }),
-      ...(manufacturer !== undefined && { manufacturer: orNull(manufacturer) }),
-      ...(model !== undefined && { device_model: orNull(model) }),
-      ...(note !== undefined && { note: orNull(note) }),
       ...(machine !== undefined && { machine: await machineOf(api, machine) }),
       ...(details && { details }),
     };
     if (Object.keys(patch).length === 0) throw new UsageError("nothing to set; give key=value or an option");
     const path = `${PATH}/${source.uuid}`;
-    const isRenamed = options.name !== undefined && options.name !== source.name && existsSync(api.settings.state_dir);
-    const followed = isRenamed ? await followRename(source, api, options, io) : undefined;
+    const followed = await followRename(source, options.name, api, options, io);
     try {
       await api.send("PATCH", path, patch);
     } catch (error) {
@@ -115,7 +106,7 @@ export function sourceSet(name: string, words: readonly string[], options: Sourc
       await api.send("PATCH", path, { ...patch, details: detailsWith(await askBoundPassword(source.name, options, io)) });
     }
     const known = options.name ?? source.name;
-    answer(io, options, { action: "changed", uuid: source.uuid, name: known }, plain`${known}: changed\n` + (followed?.text ?? ""));
+    answer(io, options, { action: "changed", uuid: source.uuid, name: known }, plain`${known}: changed\n` + followed.text);
   });
 }
 
@@ -131,14 +122,13 @@ export function sourceRemove(name: string, options: ApiOptions, io: CommandIo): 
       complain(io, `no copy of ${source.name} is kept: ${messageOf(error)}`);
     }
     await api.send("DELETE", `${PATH}/${source.uuid}`);
-    const secrets = existsSync(api.settings.state_dir) ? await forgetSecrets(source, api, options, io) : undefined;
+    const { text: forgotten, keys: secrets_removed } = await forgetSecrets(source, api, options, io);
     const { uuid, name: known } = source;
     const number = variables?.length ?? null;
     const count =
       number === null ? "" : number === 0 ? "; it had no variables" : ` with its ${number === 1 ? "variable" : `${number} variables`}`;
     const lines = kept === undefined ? [] : ["To bring it back, type:", ...wayBack(known, kept).map((line) => `  ${line}`)];
     const text = [`${known}: deleted${count}`, ...lines].map((line) => plain`${line}\n`).join("");
-    const { text: forgotten, keys: secrets_removed } = secrets ?? { text: "", keys: [] };
     answer(io, options, { action: "deleted", uuid, name: known, variables: number, kept: kept ?? null, secrets_removed }, text + forgotten);
   });
 }
@@ -178,33 +168,6 @@ export function sourceList(options: ApiOptions, io: CommandIo): Promise<ExitCode
       ["LIMIT"],
     );
   });
-}
-
-const orNull = (text: string): string | null => (text === "" ? null : text);
-
-/** Fields that only a PATCH takes. Throws UsageError. */
-function laterFields({ interval, limit }: SourceFields, { settings }: ApiConnection): Readonly<Record<string, number | null>> {
-  return {
-    ...(interval !== undefined && { readout_interval: intervalOf(interval, settings.readout_interval_unit) }),
-    ...(limit !== undefined && { readout_limit: limitOf(limit) }),
-  };
-}
-
-/** A duration in the API's unit. Throws UsageError. */
-function intervalOf(text: string, unit: "seconds" | "milliseconds"): number {
-  const ms = parseDuration(text);
-  if (ms === undefined || ms <= 0) throw new UsageError(`--interval ${text}: expected a duration above zero such as 5s or 2min`);
-  if (unit === "milliseconds") return ms;
-  if (ms % 1000 === 0) return ms / 1000;
-  throw new UsageError(
-    `--interval ${text}: the API counts whole seconds; set interval: ${text} for this source in the settings file, or readout_interval_unit: milliseconds`,
-  );
-}
-
-function limitOf(text: string): number | null {
-  if (text === "none") return null;
-  if (/^\d{1,9}$/.test(text)) return Number(text);
-  throw new UsageError(`--limit ${text}: expected a number of variables, or none`);
 }
 
 const intervalWords = (interval: number | null, { settings }: ApiConnection): string =>

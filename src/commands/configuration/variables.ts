@@ -1,11 +1,10 @@
 import { extname } from "node:path";
-import * as z from "zod";
+import type * as z from "zod";
 import { parseTagList } from "../../configuration/tag-list.ts";
 import { MAX_ROWS, type ParsedVariables, parseNumber, parseVariableCsv, parseVariableYaml } from "../../configuration/variable-file.ts";
 import { toJson } from "../../model/json.ts";
 import { plain } from "../../model/plain-text.ts";
 import type { DataSource } from "../../model/resources.ts";
-import { uuidSchema } from "../../model/uuid.ts";
 import { VARIABLE_STATUSES, type Variable, type VariableInput, variableInputSchema, variableSchema } from "../../model/variable.ts";
 import { answer, answerList } from "../answer.ts";
 import { type AddressCheck, addressCheck } from "../device/addresses.ts";
@@ -13,7 +12,7 @@ import { splitType } from "../device/read-input.ts";
 import { exportOut, readIn, writeCsv } from "../files.ts";
 import { type CommandIo, complain, EXIT, type ExitCode, UsageError } from "../io.ts";
 import { readStdin } from "../stdin.ts";
-import { type ApiConnection, type ApiOptions, isNotOffered, namedOf, withApi } from "./api-connection.ts";
+import { type ApiConnection, type ApiOptions, create, isNotOffered, namedOf, withApi } from "./api-connection.ts";
 import { issueWords } from "./fields.ts";
 import { placeIn } from "./import-report.ts";
 import { shadowingFile } from "./shadowing-file.ts";
@@ -36,8 +35,6 @@ export interface VariableFields extends ApiOptions {
 
 const PATH = "/ext/v1/variables";
 const MAX_FILE_BYTES = 10 * 2 ** 20;
-
-const createdSchema = z.object({ uuid: uuidSchema });
 
 interface Named {
   readonly uuid: string;
@@ -135,7 +132,7 @@ export function variablesAdd(sourceName: string, name: string, word: string, opt
     const input = checkedVariable(variableInputSchema, { ...fields, name });
     const check = await addressCheck(source, api.settings);
     refuseBad(input, check);
-    const { uuid } = createdSchema.parse(await api.send("POST", PATH, { data_source: source.uuid, ...input }));
+    const uuid = await create(api, PATH, { data_source: source.uuid, ...input });
     one("created", { uuid, name }, source, [check.note, file?.note], options, io);
   });
 }
