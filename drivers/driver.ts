@@ -1,4 +1,5 @@
 import type { z } from "zod";
+import { type Steps, sleep } from "../src/base/timer.ts";
 import type { Address } from "../src/model/address.ts";
 import { bounded, clip } from "../src/model/bounded-failure.ts";
 import type { Condition } from "../src/model/condition.ts";
@@ -8,7 +9,6 @@ import { FaultError } from "../src/model/fault.ts";
 import type { HabitName } from "../src/model/habit.ts";
 import type { Kept } from "../src/model/kept.ts";
 import { type Reason, ReasonError } from "../src/model/reason.ts";
-import { type Steps, sleep } from "../src/model/timer.ts";
 import { type DataType, parseDataType, type Reading } from "../src/model/value.ts";
 import { type Warning, warning } from "../src/model/warning.ts";
 import type { Wire } from "../src/model/wire.ts";

@@ -9,8 +9,8 @@ import { startSimulator } from "../drivers/modbus_tcp/simulator.ts";
 import type { Simulator } from "../drivers/simulator.ts";
 import manifest from "../package.json" with { type: "json" };
 import { builtCollector } from "../test/support/built-collector.ts";
+import { toJson } from "./base/json.ts";
 import { jsonValue } from "./commands/device/values.ts";
-import { toJson } from "./model/json.ts";
 import { parseDataType } from "./model/value.ts";
 
 /** Starts from the sources, as in a clone; the others start what is built of them. */

@@ -2,12 +2,12 @@ import { closeSync, constants, existsSync, openSync, writeFileSync } from "node:
 import { extname } from "node:path";
 import { fileURLToPath } from "node:url";
 import manifest from "../package.json" with { type: "json" };
+import { sleep } from "./base/timer.ts";
 import { type CommandIo, complain, EXIT, type ExitCode, PlainOutput } from "./commands/io.ts";
 import { createProgram, parseCommandLine } from "./commands/program.ts";
 import { budgetLog } from "./lib/log-budget.ts";
 import { capturePrinted } from "./lib/thread/printed.ts";
 import type { Log } from "./model/context.ts";
-import { sleep } from "./model/timer.ts";
 import { createLogger } from "./os/log.ts";
 import { isReaderGone, ProcessOutput } from "./os/process-output.ts";
 

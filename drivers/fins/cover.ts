@@ -1,4 +1,4 @@
-import type { Steps } from "../../src/model/timer.ts";
+import type { Steps } from "../../src/base/timer.ts";
 import { sortSteps } from "../lib/sort.ts";
 
 /**

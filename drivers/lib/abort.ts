@@ -1,4 +1,4 @@
-import { Deadline } from "../../src/model/deadline.ts";
+import { Deadline } from "../../src/base/deadline.ts";
 import { ReasonError } from "../../src/model/reason.ts";
 
 /** How long to wait for something on the outside. */

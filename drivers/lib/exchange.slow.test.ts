@@ -1,8 +1,8 @@
 import { getEventListeners } from "node:events";
 import { describe, expect, it } from "vitest";
+import { sleep } from "../../src/base/timer.ts";
 import { silentLog } from "../../src/model/context.ts";
 import { ReasonError } from "../../src/model/reason.ts";
-import { sleep } from "../../src/model/timer.ts";
 import type { DriverContext } from "../driver.ts";
 import type { Connection } from "./connection.ts";
 import { Exchange, type Framing } from "./exchange.ts";

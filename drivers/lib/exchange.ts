@@ -1,7 +1,7 @@
-import { type Deadline, Deadlines } from "../../src/model/deadline.ts";
+import { type Deadline, Deadlines } from "../../src/base/deadline.ts";
+import { takeOut } from "../../src/base/take-out.ts";
 import { messageOf } from "../../src/model/failure.ts";
 import { ReasonError } from "../../src/model/reason.ts";
-import { takeOut } from "../../src/model/take-out.ts";
 import type { Withheld } from "../../src/model/wire.ts";
 import type { DriverContext, Tap } from "../driver.ts";
 import { stoppedWhile } from "./abort.ts";

@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { expect, it } from "vitest";
-import { atOnce } from "../../src/model/timer.ts";
+import { atOnce } from "../../src/base/timer.ts";
 import { groupSteps, groupTextSteps } from "./group.ts";
 
 it("groups as Map.groupBy does, in its order", () => {

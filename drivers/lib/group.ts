@@ -1,5 +1,5 @@
-import { LargeMap } from "../../src/model/large-map.ts";
-import type { Steps } from "../../src/model/timer.ts";
+import { LargeMap } from "../../src/base/large-map.ts";
+import type { Steps } from "../../src/base/timer.ts";
 
 /** Items in one step, by numbers and by texts. */
 const [AT_ONCE, TEXTS_AT_ONCE] = [1000, 250];

@@ -1,4 +1,4 @@
-import { RecentMap } from "../../src/model/recent-map.ts";
+import { RecentMap } from "../../src/base/recent-map.ts";
 
 /** Ids of requests: 0 to 2^bits − 1, one after the other, and from 0 again. */
 export interface IdCounter {

@@ -1,4 +1,4 @@
-import type { Steps } from "../../src/model/timer.ts";
+import type { Steps } from "../../src/base/timer.ts";
 import type { Point } from "../driver.ts";
 import { sortSteps } from "./sort.ts";
 

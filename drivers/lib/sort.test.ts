@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { expect, it } from "vitest";
-import { atOnce } from "../../src/model/timer.ts";
+import { atOnce } from "../../src/base/timer.ts";
 import { sortSteps } from "./sort.ts";
 
 it("sorts as toSorted does, what is equal in its order", () => {

@@ -1,4 +1,4 @@
-import type { Steps } from "../../src/model/timer.ts";
+import type { Steps } from "../../src/base/timer.ts";
 
 /** Items in one step. */
 const AT_ONCE = 1000;

@@ -1,4 +1,4 @@
-import { atOnce, type Steps } from "../../src/model/timer.ts";
+import { atOnce, type Steps } from "../../src/base/timer.ts";
 import { sortSteps } from "./sort.ts";
 
 /** A run of registers, bits or bytes in one address space: `length` from `start`. */

@@ -1,4 +1,4 @@
-import { takeOut } from "../../src/model/take-out.ts";
+import { takeOut } from "../../src/base/take-out.ts";
 import type { DriverContext } from "../driver.ts";
 import type { Connection } from "./connection.ts";
 import { Exchange, type Framing, takeFor } from "./exchange.ts";

@@ -1,5 +1,5 @@
+import { withoutCredentials } from "../../src/base/plain-text.ts";
 import { FaultError } from "../../src/model/fault.ts";
-import { withoutCredentials } from "../../src/model/plain-text.ts";
 
 /** What may be long or unprintable, short and quoted, without user and password of a URL, for an error message. */
 export function quote(given: string, maxLength = 60): string {

@@ -1,10 +1,10 @@
 import dgram, { type RemoteInfo } from "node:dgram";
 import { getEventListeners } from "node:events";
 import { afterEach, describe, expect, it } from "vitest";
+import { sleep } from "../../src/base/timer.ts";
 import { silentLog } from "../../src/model/context.ts";
 import { FaultError } from "../../src/model/fault.ts";
 import { ReasonError } from "../../src/model/reason.ts";
-import { sleep } from "../../src/model/timer.ts";
 import { freePort } from "../../test/support/free-port.ts";
 import type { DriverContext } from "../driver.ts";
 import { IdPool } from "./ids.ts";

@@ -1,5 +1,5 @@
 import dgram from "node:dgram";
-import { Deadline } from "../../src/model/deadline.ts";
+import { Deadline } from "../../src/base/deadline.ts";
 import { messageOf, toReasonError } from "../../src/model/failure.ts";
 import { ReasonError } from "../../src/model/reason.ts";
 import type { WireTrace } from "../../src/model/wire.ts";

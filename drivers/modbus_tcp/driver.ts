@@ -1,5 +1,5 @@
+import { sleep } from "../../src/base/timer.ts";
 import { DETAILS, type ModbusTcpDetails } from "../../src/model/details.ts";
-import { sleep } from "../../src/model/timer.ts";
 import { defineDriver } from "../driver.ts";
 import { openTcp } from "../lib/tcp.ts";
 import { type ModbusAddress, otherParts, parseAddress, wireOf } from "./address.ts";

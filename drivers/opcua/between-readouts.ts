@@ -1,4 +1,4 @@
-import { sleep } from "../../src/model/timer.ts";
+import { sleep } from "../../src/base/timer.ts";
 
 /** One piece of work, such as one request with its answer. */
 export interface Piece {

@@ -1,7 +1,7 @@
+import { shellHost } from "../../src/base/shell-word.ts";
 import { type OpcuaDetails, SECURITY_POLICIES, type SecurityMode, type SecurityPolicy } from "../../src/model/details.ts";
 import { endpointParts } from "../../src/model/endpoint-url.ts";
 import type { Reason } from "../../src/model/reason.ts";
-import { shellHost } from "../../src/model/shell-word.ts";
 import { quote } from "../lib/text.ts";
 
 export type TokenType = OpcuaDetails["user_identity"]["type"];

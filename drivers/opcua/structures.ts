@@ -1,5 +1,5 @@
-import { toJson } from "../../src/model/json.ts";
-import { shortFloat32 } from "../../src/model/number.ts";
+import { toJson } from "../../src/base/json.ts";
+import { shortFloat32 } from "../../src/base/number.ts";
 import { isSourceTime } from "../../src/model/source-time.ts";
 import { areDimensionsOf } from "../../src/model/value.ts";
 import { BinaryReader, ExtensionBody, NestedValue } from "./binary.ts";

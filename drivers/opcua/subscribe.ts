@@ -1,7 +1,7 @@
 import type { ReadValueId } from "node-opcua-client";
+import { sleep } from "../../src/base/timer.ts";
 import { messageOf } from "../../src/model/failure.ts";
 import { FaultError } from "../../src/model/fault.ts";
-import { sleep } from "../../src/model/timer.ts";
 import { type Warning, warning } from "../../src/model/warning.ts";
 import { notificationOf } from "./answers.ts";
 import type { ExtensionBody, RawValue } from "./binary.ts";

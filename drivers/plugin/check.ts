@@ -1,5 +1,5 @@
+import { sleep } from "../../src/base/timer.ts";
 import { messageOf } from "../../src/model/failure.ts";
-import { sleep } from "../../src/model/timer.ts";
 import type { DataType } from "../../src/model/value.ts";
 import { HELLO_MS, type Hello, pageSchema, readSchema, SHUTDOWN_MS, VALIDATE_MS, validatedSchema } from "./contract.ts";
 import { PluginLink } from "./link.ts";

@@ -1,8 +1,8 @@
 import type { z } from "zod";
+import { sleep } from "../../src/base/timer.ts";
 import { messageOf } from "../../src/model/failure.ts";
 import { FaultError } from "../../src/model/fault.ts";
 import { ReasonError } from "../../src/model/reason.ts";
-import { sleep } from "../../src/model/timer.ts";
 import type { WireTrace, Withheld } from "../../src/model/wire.ts";
 import type { Tap } from "../driver.ts";
 import { bounded, stoppedWhile } from "../lib/abort.ts";

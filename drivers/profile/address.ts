@@ -1,4 +1,4 @@
-import { nearest } from "../../src/model/nearest.ts";
+import { nearest } from "../../src/base/nearest.ts";
 import type { Profile, ProfileVariable, RequestOf } from "../../src/model/profile.ts";
 import { valueProblem } from "../../src/model/profile-check.ts";
 import { parseTemplate, renderValue } from "../../src/model/profile-template.ts";

@@ -1,4 +1,4 @@
-import { formatDuration, parseDuration } from "../../src/model/duration.ts";
+import { formatDuration, parseDuration } from "../../src/base/duration.ts";
 import type { Fault } from "../../src/model/fault.ts";
 import { ReasonError } from "../../src/model/reason.ts";
 import type { DriverContext } from "../driver.ts";

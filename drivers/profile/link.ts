@@ -1,7 +1,7 @@
-import { parseDuration } from "../../src/model/duration.ts";
+import { parseDuration } from "../../src/base/duration.ts";
+import { sleep } from "../../src/base/timer.ts";
 import type { Profile } from "../../src/model/profile.ts";
 import { ReasonError } from "../../src/model/reason.ts";
-import { sleep } from "../../src/model/timer.ts";
 import { type Warning, warning } from "../../src/model/warning.ts";
 import type { Withheld } from "../../src/model/wire.ts";
 import type { DriverContext } from "../driver.ts";

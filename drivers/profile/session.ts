@@ -1,4 +1,4 @@
-import { parseDuration } from "../../src/model/duration.ts";
+import { parseDuration } from "../../src/base/duration.ts";
 import { FaultError } from "../../src/model/fault.ts";
 import { ReasonError } from "../../src/model/reason.ts";
 import type { Reading } from "../../src/model/value.ts";

@@ -1,4 +1,4 @@
-import { createYielder } from "../../src/model/timer.ts";
+import { createYielder } from "../../src/base/timer.ts";
 import { type DataType, MAX_COUNT } from "../../src/model/value.ts";
 import type { Discovered, DriverContext } from "../driver.ts";
 import { levelText, symbolText } from "./address.ts";

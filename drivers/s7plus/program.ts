@@ -1,6 +1,6 @@
 import { createHash, randomUUID } from "node:crypto";
+import { createYielder } from "../../src/base/timer.ts";
 import { FaultError } from "../../src/model/fault.ts";
-import { createYielder } from "../../src/model/timer.ts";
 import type { DeviceMemory, DriverContext } from "../driver.ts";
 import { numberOf, parseExplored, parseItems } from "./answers.ts";
 import { Malformed } from "./cursor.ts";

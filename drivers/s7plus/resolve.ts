@@ -1,4 +1,4 @@
-import { createYielder, inSlices } from "../../src/model/timer.ts";
+import { createYielder, inSlices } from "../../src/base/timer.ts";
 import type { DriverContext, Point, Prepared } from "../driver.ts";
 import { groupTextSteps } from "../lib/group.ts";
 import { type Level, levelText, type PlusAddress } from "./address.ts";

@@ -1,5 +1,5 @@
-import { toJson } from "../../src/model/json.ts";
-import { shortFloat32 } from "../../src/model/number.ts";
+import { toJson } from "../../src/base/json.ts";
+import { shortFloat32 } from "../../src/base/number.ts";
 import type { Reading, Scalar, ScalarType } from "../../src/model/value.ts";
 import { notANumber, numberReader } from "../lib/bytes.ts";
 import type { Slot } from "../lib/reused-readings.ts";

@@ -1,6 +1,6 @@
+import { LargeMap } from "../../src/base/large-map.ts";
+import { createYielder, inSlices, type Steps, type YieldToEventLoop } from "../../src/base/timer.ts";
 import { FaultError } from "../../src/model/fault.ts";
-import { LargeMap } from "../../src/model/large-map.ts";
-import { createYielder, inSlices, type Steps, type YieldToEventLoop } from "../../src/model/timer.ts";
 import type { DeviceMemory, DriverContext, Point, Prepared } from "../driver.ts";
 import { groupTextSteps } from "../lib/group.ts";
 import { quote } from "../lib/text.ts";

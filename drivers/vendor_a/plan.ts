@@ -1,5 +1,5 @@
-import { LargeMap } from "../../src/model/large-map.ts";
-import { atOnce, type Steps } from "../../src/model/timer.ts";
+import { LargeMap } from "../../src/base/large-map.ts";
+import { atOnce, type Steps } from "../../src/base/timer.ts";
 import type { Limits, Point, Request } from "../driver.ts";
 import { groupTextSteps } from "../lib/group.ts";
 import { sortSteps } from "../lib/sort.ts";

@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { shortFloat32 } from "../../src/model/number.ts";
+import { shortFloat32 } from "../../src/base/number.ts";
 import { openPlanned } from "../../test/support/planned.ts";
 import { openStEthernetIp, type StEthernetIp } from "../../test/support/st-ethernet-ip.ts";
 import driver from "./driver.ts";

@@ -1,4 +1,4 @@
-import { atOnce, type Steps } from "../../src/model/timer.ts";
+import { atOnce, type Steps } from "../../src/base/timer.ts";
 import type { DataType } from "../../src/model/value.ts";
 import type { Limits, Point, Request } from "../driver.ts";
 import { sortSteps } from "../lib/sort.ts";

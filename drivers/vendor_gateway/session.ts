@@ -1,8 +1,8 @@
 import type * as z from "zod";
+import { createYielder, inSlices } from "../../src/base/timer.ts";
 import type { VendorGatewayDetails } from "../../src/model/details.ts";
 import { type Fault, FaultError } from "../../src/model/fault.ts";
 import { ReasonError } from "../../src/model/reason.ts";
-import { createYielder, inSlices } from "../../src/model/timer.ts";
 import type { Reading } from "../../src/model/value.ts";
 import type { Warning } from "../../src/model/warning.ts";
 import type { ConnectInput, Discovered, DriverContext, Endpoint, Point, Prepared, Session } from "../driver.ts";

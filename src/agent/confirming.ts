@@ -1,10 +1,10 @@
 import type { AnySession, Confirmation, DriverContext, Point } from "../../drivers/driver.ts";
+import { formatDuration } from "../base/duration.ts";
+import { LargeList } from "../base/large-list.ts";
+import { countOf } from "../base/number.ts";
 import type { Clock } from "../model/clock.ts";
 import type { Log } from "../model/context.ts";
-import { formatDuration } from "../model/duration.ts";
-import { LargeList } from "../model/large-list.ts";
 import type { LayoutVariable } from "../model/layout.ts";
-import { countOf } from "../model/number.ts";
 import type { Reading } from "../model/value.ts";
 import { type Warning, warning } from "../model/warning.ts";
 

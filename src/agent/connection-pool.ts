@@ -1,7 +1,7 @@
 import type { AnySession } from "../../drivers/driver.ts";
+import { takeOut } from "../base/take-out.ts";
+import { timerMs } from "../base/timer.ts";
 import type { ReasonError } from "../model/reason.ts";
-import { takeOut } from "../model/take-out.ts";
-import { timerMs } from "../model/timer.ts";
 import { type DeviceShare, DeviceTime } from "./device-time.ts";
 import { noteAnswer, timeoutOf } from "./search/pace.ts";
 

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { atOnce } from "../model/timer.ts";
+import { atOnce } from "../base/timer.ts";
 import type { Reading } from "../model/value.ts";
 import { DeviceClock } from "./device-clock.ts";
 

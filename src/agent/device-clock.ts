@@ -1,5 +1,5 @@
-import { formatDuration } from "../model/duration.ts";
-import type { Steps } from "../model/timer.ts";
+import { formatDuration } from "../base/duration.ts";
+import type { Steps } from "../base/timer.ts";
 import type { Reading } from "../model/value.ts";
 import { type Warning, warning } from "../model/warning.ts";
 import { READINGS_AT_ONCE } from "./readings.ts";

@@ -1,7 +1,7 @@
 import * as z from "zod";
+import { RecentMap } from "../base/recent-map.ts";
 import type { HabitName } from "../model/habit.ts";
 import type { Kept } from "../model/kept.ts";
-import { RecentMap } from "../model/recent-map.ts";
 import { type Hurry, hurryAnswered, hurryLost, NO_HURRY, provenPauseMs } from "./hurry.ts";
 
 /** A habit as it is kept. Times are epoch ms. */

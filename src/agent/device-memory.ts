@@ -1,5 +1,5 @@
 import type { DeviceMemory } from "../../drivers/driver.ts";
-import { RecentMap } from "../model/recent-map.ts";
+import { RecentMap } from "../base/recent-map.ts";
 
 const MAX_DEVICES = 1000;
 const MAX_KEYS = 64;

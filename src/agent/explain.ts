@@ -1,7 +1,7 @@
 import type { AnyDriver, AnySession, DriverContext, Limits, Point, WirePlaces } from "../../drivers/driver.ts";
+import { countOf } from "../base/number.ts";
 import { toFailure } from "../model/failure.ts";
 import { FaultError } from "../model/fault.ts";
-import { countOf } from "../model/number.ts";
 import type { Explained, WireView } from "../model/source-insight.ts";
 import type { Reading } from "../model/value.ts";
 import { badReading, type LearnedGroups } from "./learned-groups.ts";

@@ -1,7 +1,7 @@
 import type { AnyDriver, Limits, Point, Request } from "../../drivers/driver.ts";
+import { createYielder, inSlices, type Steps } from "../base/timer.ts";
 import { ownFault } from "../model/failure.ts";
 import { FaultError } from "../model/fault.ts";
-import { createYielder, inSlices, type Steps } from "../model/timer.ts";
 import type { Reading } from "../model/value.ts";
 import type { Habits } from "./habits.ts";
 import { windowOf } from "./search/narrowing.ts";

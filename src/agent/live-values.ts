@@ -1,9 +1,9 @@
-import { toJson } from "../model/json.ts";
-import { LargeList } from "../model/large-list.ts";
+import { toJson } from "../base/json.ts";
+import { LargeList } from "../base/large-list.ts";
+import { shortFloat32 } from "../base/number.ts";
+import type { Steps } from "../base/timer.ts";
 import type { Layout } from "../model/layout.ts";
-import { shortFloat32 } from "../model/number.ts";
 import { type LiveReadout, type LiveValue, MAX_LIVE_VALUES } from "../model/source-insight.ts";
-import type { Steps } from "../model/timer.ts";
 import { type DataType, formatDataType, type Reading, type Readout, type Scalar, type Value } from "../model/value.ts";
 import { READINGS_AT_ONCE } from "./readings.ts";
 

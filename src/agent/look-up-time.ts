@@ -1,4 +1,4 @@
-import { Deadline } from "../model/deadline.ts";
+import { Deadline } from "../base/deadline.ts";
 import { ReasonError } from "../model/reason.ts";
 
 /**

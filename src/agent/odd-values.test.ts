@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
+import { atOnce } from "../base/timer.ts";
 import type { Layout } from "../model/layout.ts";
-import { atOnce } from "../model/timer.ts";
 import type { Reading } from "../model/value.ts";
 import { hasOrders, OddValues } from "./odd-values.ts";
 

@@ -1,7 +1,7 @@
 import type { AnyDriver, Point } from "../../drivers/driver.ts";
+import { shellWord } from "../base/shell-word.ts";
+import type { Steps } from "../base/timer.ts";
 import type { Layout } from "../model/layout.ts";
-import { shellWord } from "../model/shell-word.ts";
-import type { Steps } from "../model/timer.ts";
 import type { Reading } from "../model/value.ts";
 import { type Warning, warning } from "../model/warning.ts";
 import { READINGS_AT_ONCE } from "./readings.ts";

@@ -1,5 +1,5 @@
+import { countOf } from "../base/number.ts";
 import type { Layout } from "../model/layout.ts";
-import { countOf } from "../model/number.ts";
 import type { Reading } from "../model/value.ts";
 import { type RaiseAlarm, warning } from "../model/warning.ts";
 

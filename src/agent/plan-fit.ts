@@ -1,7 +1,7 @@
+import { formatDuration } from "../base/duration.ts";
+import { countOf } from "../base/number.ts";
+import { shellWord } from "../base/shell-word.ts";
 import type { Log } from "../model/context.ts";
-import { formatDuration } from "../model/duration.ts";
-import { countOf } from "../model/number.ts";
-import { shellWord } from "../model/shell-word.ts";
 import { type Warning, warning } from "../model/warning.ts";
 import { ROOM } from "./plan-view.ts";
 import type { Outcome } from "./readout.ts";

@@ -1,8 +1,8 @@
 import { isDeepStrictEqual } from "node:util";
 import type { AnySession, DriverContext, Point, Prepared } from "../../drivers/driver.ts";
+import { createYielder, inSlices, type Steps, type YieldToEventLoop } from "../base/timer.ts";
 import { messageOf } from "../model/failure.ts";
 import { FaultError } from "../model/fault.ts";
-import { createYielder, inSlices, type Steps, type YieldToEventLoop } from "../model/timer.ts";
 import type { Reading } from "../model/value.ts";
 import { badReading } from "./learned-groups.ts";
 

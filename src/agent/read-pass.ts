@@ -1,6 +1,6 @@
 import type { AnyDriver, AnySession, DriverContext, Limits, Point, Request } from "../../drivers/driver.ts";
+import { sleep } from "../base/timer.ts";
 import { type ReasonError, restMsOf } from "../model/reason.ts";
-import { sleep } from "../model/timer.ts";
 import type { Reading } from "../model/value.ts";
 import { Asking } from "./asking.ts";
 import { answered, type DeviceShare, DeviceTime, probed, probeTimeoutMs } from "./device-time.ts";

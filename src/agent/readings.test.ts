@@ -1,7 +1,7 @@
 import { expect, it } from "vitest";
+import { atOnce } from "../base/timer.ts";
 import { MAX_WORDS } from "../model/bounded-failure.ts";
 import type { Layout } from "../model/layout.ts";
-import { atOnce } from "../model/timer.ts";
 import type { Reading } from "../model/value.ts";
 import { faultsOf, lookAt, noTimeWords } from "./readings.ts";
 import type { SourceSpec } from "./source-spec.ts";

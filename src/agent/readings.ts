@@ -1,3 +1,4 @@
+import type { Steps } from "../base/timer.ts";
 import { clip, MAX_WORDS } from "../model/bounded-failure.ts";
 import { doubted } from "../model/doubt.ts";
 import { ownFault } from "../model/failure.ts";
@@ -6,7 +7,6 @@ import type { ReasonError } from "../model/reason.ts";
 import type { SourceReport } from "../model/report.ts";
 import { type Scaling, scale } from "../model/scaling.ts";
 import { withSourceTime } from "../model/source-time.ts";
-import type { Steps } from "../model/timer.ts";
 import type { Reading } from "../model/value.ts";
 import { badReading } from "./learned-groups.ts";
 import { fitSettledSteps } from "./settle-types.ts";

@@ -1,6 +1,6 @@
 import type { AnySession, DriverContext } from "../../drivers/driver.ts";
+import { Deadline } from "../base/deadline.ts";
 import { bootTimeOf, type Clock } from "../model/clock.ts";
-import { Deadline } from "../model/deadline.ts";
 import { toReasonError } from "../model/failure.ts";
 import type { HabitName } from "../model/habit.ts";
 import { ReasonError, restMsOf } from "../model/reason.ts";

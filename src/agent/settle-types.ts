@@ -1,6 +1,6 @@
+import { atOnce, type Steps } from "../base/timer.ts";
 import { fitsType, unfit } from "../model/fits.ts";
 import type { Layout } from "../model/layout.ts";
-import { atOnce, type Steps } from "../model/timer.ts";
 import type { DataType, Reading, Scalar } from "../model/value.ts";
 
 /**

@@ -1,16 +1,16 @@
 import { setImmediate as nextTurn } from "node:timers/promises";
 import type { Endpoint } from "../../drivers/driver.ts";
+import { formatDuration } from "../base/duration.ts";
+import { atOnce, createYielder, inSlices, Nap, type Steps } from "../base/timer.ts";
 import { withoutSecrets } from "../lib/capture/secrets.ts";
 import { createBackoff } from "../lib/retry.ts";
 import { bootTimeOf, type Clock, timeAt, upMsOf } from "../model/clock.ts";
 import type { Log } from "../model/context.ts";
-import { formatDuration } from "../model/duration.ts";
 import { messageOf } from "../model/failure.ts";
 import { habitWords } from "../model/habit.ts";
 import type { Layout } from "../model/layout.ts";
 import type { SourceCounters, SourceReport } from "../model/report.ts";
 import type { SourceInsight } from "../model/source-insight.ts";
-import { atOnce, createYielder, inSlices, Nap, type Steps } from "../model/timer.ts";
 import { LARGE_READOUT, type Readout } from "../model/value.ts";
 import { type RaiseAlarm, type Warning, WarningTimes, warning } from "../model/warning.ts";
 import type { SourceFrames } from "../model/wire.ts";

@@ -1,6 +1,6 @@
+import { formatDuration } from "../base/duration.ts";
 import { explainReason } from "../model/catalogue.ts";
 import type { Log } from "../model/context.ts";
-import { formatDuration } from "../model/duration.ts";
 import type { ReasonError } from "../model/reason.ts";
 import type { ReportedError } from "../model/report.ts";
 import type { ReadoutState } from "../model/status.ts";

@@ -1,5 +1,5 @@
+import { sleep } from "../base/timer.ts";
 import { createBackoff } from "../lib/retry.ts";
-import { sleep } from "../model/timer.ts";
 
 /** Work that has gone on for this long before it threw was well: what comes after is a trouble of its own. */
 const HEALTHY_MS = 60_000;

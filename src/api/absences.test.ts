@@ -1,7 +1,7 @@
 import * as fc from "fast-check";
 import { expect, test } from "vitest";
-import { LargeMap } from "../model/large-map.ts";
-import { atOnce } from "../model/timer.ts";
+import { LargeMap } from "../base/large-map.ts";
+import { atOnce } from "../base/timer.ts";
 import { type AbsenceInput, judgeAbsences, type Missed } from "./absences.ts";
 
 const names = (count: number): string[] => Array.from({ length: count }, (_, n) => `m-${n}`);

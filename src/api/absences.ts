@@ -1,5 +1,5 @@
-import { LargeMap } from "../model/large-map.ts";
-import type { Steps } from "../model/timer.ts";
+import { LargeMap } from "../base/large-map.ts";
+import type { Steps } from "../base/timer.ts";
 
 /** By uuid: in how many pulls in a row an entry was missing without a proof that it is gone. */
 export type Missed = Pick<LargeMap<number>, "get" | "size">;

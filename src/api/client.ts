@@ -1,7 +1,7 @@
 import { isDeepStrictEqual } from "node:util";
 import * as z from "zod";
+import { formatDuration } from "../base/duration.ts";
 import type { Log } from "../model/context.ts";
-import { formatDuration } from "../model/duration.ts";
 import { errorCode } from "../model/failure.ts";
 import type { ReadoutStatusReport } from "../model/resources.ts";
 import { type LeftOut, NOTHING_LEFT_OUT } from "../model/service-status.ts";

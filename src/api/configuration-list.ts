@@ -1,7 +1,7 @@
 import { isDeepStrictEqual } from "node:util";
-import { LargeMap } from "../model/large-map.ts";
-import { countOf } from "../model/number.ts";
-import { createYielder, inSlices, type Steps, type YieldToEventLoop } from "../model/timer.ts";
+import { LargeMap } from "../base/large-map.ts";
+import { countOf } from "../base/number.ts";
+import { createYielder, inSlices, type Steps, type YieldToEventLoop } from "../base/timer.ts";
 import { judgeAbsences, type Missed } from "./absences.ts";
 import type { JudgedPage, ListPages } from "./list-pages.ts";
 import { readList } from "./read-list.ts";

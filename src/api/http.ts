@@ -1,7 +1,7 @@
 import { type ClientRequest, request as httpRequest, type IncomingMessage } from "node:http";
 import { request as httpsRequest } from "node:https";
 import type { Socket } from "node:net";
-import { formatDuration } from "../model/duration.ts";
+import { formatDuration } from "../base/duration.ts";
 import { errorCode, messageOf } from "../model/failure.ts";
 import { certificateWords, tlsWords } from "./certificate-words.ts";
 import type { Agents } from "./connections.ts";

@@ -1,4 +1,4 @@
-import { LargeMap } from "../model/large-map.ts";
+import { LargeMap } from "../base/large-map.ts";
 
 /** More than any collector reads: a list that goes on beyond has no end. */
 const MAX_LIST_PAGES = 20_000;

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { createYielder } from "../model/timer.ts";
+import { createYielder } from "../base/timer.ts";
 import { DATA_SOURCE_FORM } from "./configuration-lists.ts";
 import { ListPages } from "./list-pages.ts";
 

@@ -1,6 +1,6 @@
 import { createHash } from "node:crypto";
 import * as z from "zod";
-import type { YieldToEventLoop } from "../model/timer.ts";
+import type { YieldToEventLoop } from "../base/timer.ts";
 import { parsePageText } from "./page-text.ts";
 import { type Judged, judgeRecord, type RecordForm } from "./records.ts";
 

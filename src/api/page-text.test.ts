@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { createYielder } from "../model/timer.ts";
+import { createYielder } from "../base/timer.ts";
 import { parsePageText } from "./page-text.ts";
 
 /** Longer than what is parsed in one go. */

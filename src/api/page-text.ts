@@ -1,4 +1,4 @@
-import type { YieldToEventLoop } from "../model/timer.ts";
+import type { YieldToEventLoop } from "../base/timer.ts";
 
 /** JSON of up to so many characters is parsed in one go: about a millisecond. */
 const AT_ONCE_CHARACTERS = 64 * 1024;

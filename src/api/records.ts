@@ -1,7 +1,7 @@
 import * as z from "zod";
-import { LargeList } from "../model/large-list.ts";
-import { LargeMap } from "../model/large-map.ts";
-import { createYielder, type YieldToEventLoop } from "../model/timer.ts";
+import { LargeList } from "../base/large-list.ts";
+import { LargeMap } from "../base/large-map.ts";
+import { createYielder, type YieldToEventLoop } from "../base/timer.ts";
 import { uuidSchema } from "../model/uuid.ts";
 import type { Secrets } from "./desired.ts";
 

@@ -3,7 +3,7 @@ import { type AgentOptions, Agent as HttpsAgent, request as httpsRequest } from 
 import { isIPv6, type Socket } from "node:net";
 import type { Duplex } from "node:stream";
 import { connect, type SecureContext, type TLSSocket } from "node:tls";
-import { formatDuration } from "../model/duration.ts";
+import { formatDuration } from "../base/duration.ts";
 import { networkWords } from "./network-words.ts";
 import { type HttpProxy, refusalWords } from "./proxy.ts";
 

@@ -1,7 +1,7 @@
+import { LargeList } from "../base/large-list.ts";
+import { atOnce, type Steps } from "../base/timer.ts";
 import { FAULTS, type Fault } from "../model/fault.ts";
-import { LargeList } from "../model/large-list.ts";
 import type { Layout } from "../model/layout.ts";
-import { atOnce, type Steps } from "../model/timer.ts";
 import { type DataType, formatDataType, NUMBER_BYTES } from "../model/value.ts";
 
 /*

@@ -1,6 +1,6 @@
+import type { Steps } from "../base/timer.ts";
 import { fitsElement, fitsScalar, type Unfit, unfit } from "../model/fits.ts";
 import type { Layout } from "../model/layout.ts";
-import type { Steps } from "../model/timer.ts";
 import type { DataType, Reading, Readout, Scalar, Value } from "../model/value.ts";
 import { ByteWriter } from "./bytes.ts";
 import {

@@ -1,6 +1,6 @@
 import { createHash } from "node:crypto";
+import { atOnce, type Steps } from "../base/timer.ts";
 import type { Layout } from "../model/layout.ts";
-import { atOnce, type Steps } from "../model/timer.ts";
 import { formatDataType } from "../model/value.ts";
 
 const keys = new WeakMap<Layout, string>();

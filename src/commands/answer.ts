@@ -1,4 +1,4 @@
-import { toJson } from "../model/json.ts";
+import { toJson } from "../base/json.ts";
 import type { CommandIo } from "./io.ts";
 import { formatTable } from "./table.ts";
 

@@ -1,9 +1,9 @@
 import { statSync, writeFileSync } from "node:fs";
 import path from "node:path";
+import { toJson } from "../base/json.ts";
 import { readBoundedFile } from "../lib/bounded-file.ts";
 import { hasCode } from "../lib/files.ts";
 import { messageOf } from "../model/failure.ts";
-import { toJson } from "../model/json.ts";
 import { type CommandIo, UsageError } from "./io.ts";
 
 /** Files that a person names on the command line. */

@@ -1,8 +1,8 @@
 import { existsSync, readFileSync } from "node:fs";
 import path from "node:path";
 import * as z from "zod";
+import { nearest } from "../base/nearest.ts";
 import { DETAILS, type DetailsType } from "../model/details.ts";
-import { nearest } from "../model/nearest.ts";
 import { SINK_DETAILS, type SinkType } from "../model/sink-details.ts";
 import { UsageError } from "./io.ts";
 

@@ -1,6 +1,6 @@
 import type { Readable } from "node:stream";
+import { escapeControls, escapeInLines, withoutCredentials } from "../base/plain-text.ts";
 import type { Log } from "../model/context.ts";
-import { escapeControls, escapeInLines, withoutCredentials } from "../model/plain-text.ts";
 
 /** Packages beside the collector's own: `simulators` exports a `Simulation`, `workbench` a `Workbench`. */
 export type AddOnName = "simulators" | "workbench";

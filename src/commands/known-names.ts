@@ -1,4 +1,4 @@
-import { nearest } from "../model/nearest.ts";
+import { nearest } from "../base/nearest.ts";
 
 /** Names in a refusal, at most. */
 const MAX_NAMED = 20;

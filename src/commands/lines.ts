@@ -1,4 +1,4 @@
-import { escapeControls, withoutCredentials } from "../model/plain-text.ts";
+import { escapeControls, withoutCredentials } from "../base/plain-text.ts";
 import type { CommandIo } from "./io.ts";
 
 /** Prints lines for people: control characters of any origin are escaped, URLs have no user and password. */

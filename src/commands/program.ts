@@ -1,5 +1,5 @@
 import { Command, CommanderError } from "commander";
-import { withoutCredentials } from "../model/plain-text.ts";
+import { withoutCredentials } from "../base/plain-text.ts";
 import { PKI_VERBS } from "./certificates/pki-verbs.ts";
 import { API_VERBS } from "./configuration/api-verbs.ts";
 import { SECRET_VERBS } from "./configuration/secret-verbs.ts";

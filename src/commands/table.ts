@@ -1,4 +1,4 @@
-import { escapeControls } from "../model/plain-text.ts";
+import { escapeControls } from "../base/plain-text.ts";
 
 const GAP = "  ";
 

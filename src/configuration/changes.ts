@@ -1,10 +1,10 @@
 import { isDeepStrictEqual } from "node:util";
 import { configuredIntervalMs, type SourceInput } from "../agent/source-spec.ts";
+import { formatDuration } from "../base/duration.ts";
+import { LargeMap } from "../base/large-map.ts";
+import type { YieldToEventLoop } from "../base/timer.ts";
 import type { SinkSpec } from "../delivery/messages.ts";
 import { isSecretName } from "../lib/loggable.ts";
-import { formatDuration } from "../model/duration.ts";
-import { LargeMap } from "../model/large-map.ts";
-import type { YieldToEventLoop } from "../model/timer.ts";
 import type { Variable } from "../model/variable.ts";
 import type { DesiredState } from "./desired-state.ts";
 

@@ -1,11 +1,11 @@
 import { readdirSync } from "node:fs";
 import { dirname, join } from "node:path";
+import { shellWord } from "../base/shell-word.ts";
 import type { SinkSpec } from "../delivery/messages.ts";
 import { readBoundedFile } from "../lib/bounded-file.ts";
 import { isAbsent } from "../lib/files.ts";
 import { messageOf } from "../model/failure.ts";
 import { nameInCommand } from "../model/name-in-command.ts";
-import { shellWord } from "../model/shell-word.ts";
 import { userSecretName } from "../model/sink-details.ts";
 import { DEFAULT_SETTINGS_FILE } from "./settings-file.ts";
 

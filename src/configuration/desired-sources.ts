@@ -1,10 +1,10 @@
 import type { SourceInput } from "../agent/source-spec.ts";
+import { LargeList } from "../base/large-list.ts";
+import { shellWord } from "../base/shell-word.ts";
+import { createYielder } from "../base/timer.ts";
 import { userLeftOutWords } from "../model/endpoint-url.ts";
-import { LargeList } from "../model/large-list.ts";
 import type { DataSource } from "../model/resources.ts";
 import type { Settings } from "../model/settings.ts";
-import { shellWord } from "../model/shell-word.ts";
-import { createYielder } from "../model/timer.ts";
 import type { Variable } from "../model/variable.ts";
 import { warning } from "../model/warning.ts";
 import { withDetailsType } from "./details-type.ts";

@@ -1,9 +1,9 @@
 import type { SourceInput } from "../agent/source-spec.ts";
 import type { Desired } from "../api/desired.ts";
+import { createYielder } from "../base/timer.ts";
 import type { SinkSpec } from "../delivery/messages.ts";
 import type { ApiAccess } from "../model/api-access.ts";
 import type { Settings } from "../model/settings.ts";
-import { createYielder } from "../model/timer.ts";
 import { type Warning, warning } from "../model/warning.ts";
 import { boundOptions, type ProfileFiles } from "./bindings.ts";
 import { type Credentials, type Entry, missingPassword, overrideNote, withLocalSecrets } from "./credentials.ts";

@@ -1,9 +1,9 @@
 import { mkdir, readdir, rm, stat } from "node:fs/promises";
 import { extname, join } from "node:path";
+import { createYielder } from "../base/timer.ts";
 import { readBoundedFileInPieces } from "../lib/bounded-file.ts";
 import { replaceFileInPieces, sweep } from "../lib/files.ts";
 import { messageOf } from "../model/failure.ts";
-import { createYielder } from "../model/timer.ts";
 import { type FileStamp, stampOf } from "./file-stamp.ts";
 
 /** A file as a source has taken it. */

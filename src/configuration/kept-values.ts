@@ -1,9 +1,9 @@
 import * as z from "zod";
+import { RecentMap } from "../base/recent-map.ts";
 import { readJsonIfThere, replaceFileInPieces } from "../lib/files.ts";
 import type { Log } from "../model/context.ts";
 import { messageOf } from "../model/failure.ts";
 import type { Kept } from "../model/kept.ts";
-import { RecentMap } from "../model/recent-map.ts";
 
 type Values = Record<string, unknown>;
 

@@ -1,4 +1,4 @@
-import { nearest } from "../model/nearest.ts";
+import { nearest } from "../base/nearest.ts";
 
 type LocalOptions = Readonly<Record<string, unknown>>;
 type Named = { readonly uuid: string; readonly name: string | null };

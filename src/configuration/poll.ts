@@ -2,13 +2,13 @@ import type { ApiClient } from "../api/client.ts";
 import type { Desired } from "../api/desired.ts";
 import { loadLastGood, saveLastGood, storedContentOf } from "../api/last-good.ts";
 import type { ApiFailure } from "../api/requester.ts";
+import { formatDuration } from "../base/duration.ts";
+import { createYielder, sleep } from "../base/timer.ts";
 import { type Clock, upMsOf } from "../model/clock.ts";
 import type { Context } from "../model/context.ts";
-import { formatDuration } from "../model/duration.ts";
 import { messageOf } from "../model/failure.ts";
 import type { ReadoutStatusReport } from "../model/resources.ts";
 import { type LeftOut, NOTHING_LEFT_OUT } from "../model/service-status.ts";
-import { createYielder, sleep } from "../model/timer.ts";
 
 /** The state of the configuration API, for status and log. */
 export interface PollState {

@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import fc from "fast-check";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { nearest } from "../model/nearest.ts";
+import { nearest } from "../base/nearest.ts";
 import { loadSettings, parseSettings, stateDirIn, variablesDir } from "./settings-file.ts";
 import { SettingsError } from "./strict-yaml.ts";
 

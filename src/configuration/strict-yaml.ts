@@ -1,7 +1,7 @@
 import { type Document, isMap, isNode, isScalar, isSeq, LineCounter, parseDocument } from "yaml";
 import type * as z from "zod";
+import { nearest } from "../base/nearest.ts";
 import { messageOf } from "../model/failure.ts";
-import { nearest } from "../model/nearest.ts";
 
 export const MAX_PROBLEMS = 50;
 

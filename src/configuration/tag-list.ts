@@ -1,4 +1,4 @@
-import { cellText } from "../model/plain-text.ts";
+import { cellText } from "../base/plain-text.ts";
 import { type CsvRow, csvRows, decodeText, delimiterOf } from "./csv.ts";
 import { type Cells, type CheckVariable, collect, MAX_ROWS, type ParsedVariables, variableOf } from "./variable-file.ts";
 

@@ -1,10 +1,10 @@
 import { isMap, isNode, isSeq, LineCounter, parseDocument } from "yaml";
+import { LargeList } from "../base/large-list.ts";
+import { LargeMap } from "../base/large-map.ts";
+import { nearest } from "../base/nearest.ts";
+import { cellText } from "../base/plain-text.ts";
+import { atOnce, inSlices, type Steps, type YieldToEventLoop } from "../base/timer.ts";
 import { messageOf } from "../model/failure.ts";
-import { LargeList } from "../model/large-list.ts";
-import { LargeMap } from "../model/large-map.ts";
-import { nearest } from "../model/nearest.ts";
-import { cellText } from "../model/plain-text.ts";
-import { atOnce, inSlices, type Steps, type YieldToEventLoop } from "../model/timer.ts";
 import { VARIABLE_STATUSES, type VariableInput, variableInputSchema } from "../model/variable.ts";
 import { type CsvRow, csvRows, DELIMITERS, delimiterOf, textPieces } from "./csv.ts";
 

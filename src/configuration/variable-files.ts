@@ -1,9 +1,9 @@
 import { type Dirent, readdirSync } from "node:fs";
 import { extname, join } from "node:path";
+import { LargeList } from "../base/large-list.ts";
+import { createYielder, type YieldToEventLoop } from "../base/timer.ts";
 import { readBoundedFileInPieces } from "../lib/bounded-file.ts";
 import { errorCode, messageOf } from "../model/failure.ts";
-import { LargeList } from "../model/large-list.ts";
-import { createYielder, type YieldToEventLoop } from "../model/timer.ts";
 import type { Variable, VariableInput } from "../model/variable.ts";
 import { endsLine, isBrokenOff } from "./broken-off.ts";
 import { FileOwners, type FolderClock, nextOwners, type Owners } from "./file-owners.ts";

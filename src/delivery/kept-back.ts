@@ -1,6 +1,6 @@
-import { formatBytes } from "../model/bytes.ts";
+import { formatBytes } from "../base/bytes.ts";
+import { countOf } from "../base/number.ts";
 import type { Log } from "../model/context.ts";
-import { countOf } from "../model/number.ts";
 import type { SourceReport } from "../model/report.ts";
 import { type Warning, warning } from "../model/warning.ts";
 

@@ -1,3 +1,4 @@
+import { sleep } from "../base/timer.ts";
 import { type Account, type Loss, type LossAcknowledgement, type Place, pendingOf, type StoredBatch } from "../buffer/buffer.ts";
 import type { Clock } from "../model/clock.ts";
 import type { Context, Log } from "../model/context.ts";
@@ -6,7 +7,6 @@ import type { Layout } from "../model/layout.ts";
 import { nameInCommand } from "../model/name-in-command.ts";
 import { ReasonError } from "../model/reason.ts";
 import type { SinkReport, SourceReport } from "../model/report.ts";
-import { sleep } from "../model/timer.ts";
 import { type Warning, WarningTimes } from "../model/warning.ts";
 import type { Sink, SinkMemory } from "../sinks/sink.ts";
 import type { Settled } from "./acknowledgements.ts";

@@ -1,5 +1,5 @@
 import { styleText } from "node:util";
-import { escapeControls } from "../model/plain-text.ts";
+import { escapeControls } from "../base/plain-text.ts";
 
 export type LogLevel = "debug" | "info" | "warn" | "error";
 

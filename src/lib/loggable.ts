@@ -1,4 +1,4 @@
-import { withoutCredentials } from "../model/plain-text.ts";
+import { withoutCredentials } from "../base/plain-text.ts";
 
 const MAX_DEPTH = 6;
 const MAX_ITEMS = 100;

@@ -1,5 +1,5 @@
+import { withoutCredentials } from "../base/plain-text.ts";
 import { withoutUserInformation } from "../model/endpoint-url.ts";
-import { withoutCredentials } from "../model/plain-text.ts";
 import { isSecretName } from "./loggable.ts";
 
 export const REDACTED = "[redacted]";

@@ -1,5 +1,5 @@
+import { Deadline } from "../base/deadline.ts";
 import { type Address, deviceKey, literalAddress } from "../model/address.ts";
-import { Deadline } from "../model/deadline.ts";
 import { errorCode, toReasonError } from "../model/failure.ts";
 import type { Permit } from "../model/policy.ts";
 import { ReasonError } from "../model/reason.ts";

@@ -1,6 +1,6 @@
 import net from "node:net";
+import { Deadline } from "../base/deadline.ts";
 import type { Address } from "../model/address.ts";
-import { Deadline } from "../model/deadline.ts";
 import { toReasonError } from "../model/failure.ts";
 import { ReasonError, type ReasonType } from "../model/reason.ts";
 import type { Wire, WireTrace } from "../model/wire.ts";

@@ -1,5 +1,5 @@
+import { withoutCredentials } from "../base/plain-text.ts";
 import { FaultError } from "./fault.ts";
-import { withoutCredentials } from "./plain-text.ts";
 import { type PlainReasonType, ReasonError } from "./reason.ts";
 
 /** Socket errors by the code string of the kernel's errno (design/failures). Codes that are not here are not a network's. */

@@ -1,7 +1,7 @@
 import * as z from "zod";
 import "./issue-words.ts";
+import { parseDuration } from "../base/duration.ts";
 import { boundedArray, boundedRecord } from "./bounded.ts";
-import { parseDuration } from "./duration.ts";
 import { DEVICE_FAULTS } from "./fault.ts";
 import { checkProfile } from "./profile-check.ts";
 import { BOUND_TYPES } from "./profile-details.ts";

@@ -1,4 +1,4 @@
-import { shortFloat32 } from "./number.ts";
+import { shortFloat32 } from "../base/number.ts";
 import type { Reading, Scalar } from "./value.ts";
 
 /** Value = raw value × factor + offset. */

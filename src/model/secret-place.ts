@@ -1,6 +1,6 @@
 import * as z from "zod";
+import { escapeControls } from "../base/plain-text.ts";
 import { endpointParts, withoutUserInformation } from "./endpoint-url.ts";
-import { escapeControls } from "./plain-text.ts";
 import { weakerSecurity } from "./security-strength.ts";
 
 const text = z.string().max(4096);

@@ -1,7 +1,7 @@
 import * as z from "zod";
 import "./issue-words.ts";
+import { parseDuration } from "../base/duration.ts";
 import { bindingsSchema } from "./binding.ts";
-import { parseDuration } from "./duration.ts";
 import { networkSchema } from "./policy.ts";
 import { uuidSchema } from "./uuid.ts";
 

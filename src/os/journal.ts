@@ -1,6 +1,6 @@
 import { writeSync } from "node:fs";
+import { escapeControls } from "../base/plain-text.ts";
 import { type LogRecord, PRIORITY } from "../lib/log-text.ts";
-import { escapeControls } from "../model/plain-text.ts";
 import { socketOf } from "./socket-fd.ts";
 
 /** The journal of systemd, which takes fields beside a message (systemd.io/JOURNAL_NATIVE_PROTOCOL). Nothing here throws or waits. */

@@ -1,9 +1,9 @@
 import { fstatSync } from "node:fs";
 import { type Logger as Pino, pino, stdTimeFunctions } from "pino";
+import { escapeInLines, withoutCredentials } from "../base/plain-text.ts";
 import { formatLogLine, type LogLevel, type LogRecord } from "../lib/log-text.ts";
 import { toLoggable } from "../lib/loggable.ts";
 import type { Log } from "../model/context.ts";
-import { escapeInLines, withoutCredentials } from "../model/plain-text.ts";
 import type { Journal } from "./journal.ts";
 
 /** The place where the log goes; a process's stdout or stderr is one. */

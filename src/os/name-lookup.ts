@@ -1,9 +1,9 @@
 import { lookup, Resolver } from "node:dns/promises";
 import { open } from "node:fs/promises";
 import net from "node:net";
+import { sleep } from "../base/timer.ts";
 import { type Address, literalAddress } from "../model/address.ts";
 import { errorCode } from "../model/failure.ts";
-import { sleep } from "../model/timer.ts";
 
 export interface NameLookupOptions {
   readonly hostsFile?: string;

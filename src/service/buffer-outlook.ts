@@ -1,5 +1,5 @@
+import { formatBytes } from "../base/bytes.ts";
 import type { Account, BufferFill } from "../buffer/buffer.ts";
-import { formatBytes } from "../model/bytes.ts";
 import type { Log } from "../model/context.ts";
 import type { BufferLeft } from "../model/service-status.ts";
 import { type Warning, warning } from "../model/warning.ts";

@@ -1,7 +1,7 @@
+import { formatBytes } from "../base/bytes.ts";
+import { formatDuration } from "../base/duration.ts";
 import type { DropReason } from "../buffer/buffer.ts";
-import { formatBytes } from "../model/bytes.ts";
 import type { Log } from "../model/context.ts";
-import { formatDuration } from "../model/duration.ts";
 import { type Warning, warning } from "../model/warning.ts";
 
 /** What the buffer holds of one sink, in values. */

@@ -1,5 +1,6 @@
 import { mkdir, readdir, rename, stat, unlink, writeFile } from "node:fs/promises";
 import path from "node:path";
+import { createYielder } from "../base/timer.ts";
 import { captureFileName } from "../lib/capture/file-name.ts";
 import { CaptureWriter } from "../lib/capture/write.ts";
 import { hasCode } from "../lib/files.ts";
@@ -7,7 +8,6 @@ import type { Clock } from "../model/clock.ts";
 import type { Log } from "../model/context.ts";
 import { messageOf } from "../model/failure.ts";
 import type { FailureCapture } from "../model/service-status.ts";
-import { createYielder } from "../model/timer.ts";
 import type { SourceFrames } from "../model/wire.ts";
 
 export const capturesFolder = (stateDir: string): string => path.join(stateDir, "captures");

@@ -1,4 +1,4 @@
-import { formatBytes } from "../model/bytes.ts";
+import { formatBytes } from "../base/bytes.ts";
 import type { Log } from "../model/context.ts";
 import { type Warning, warning } from "../model/warning.ts";
 

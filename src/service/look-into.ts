@@ -1,7 +1,7 @@
 import * as z from "zod";
 import type { Agent } from "../agent/agent.ts";
 import type { IsMeant } from "../agent/live-values.ts";
-import { nearest } from "../model/nearest.ts";
+import { nearest } from "../base/nearest.ts";
 import { toSourceStatus } from "../model/service-status.ts";
 import type { SourceInsight } from "../model/source-insight.ts";
 import { LocalRequestError } from "./local-socket.ts";

@@ -1,12 +1,12 @@
 import * as z from "zod";
 import type { Agent } from "../agent/agent.ts";
+import { formatDuration } from "../base/duration.ts";
 import { type Applier, LOOK_EVERY_MS } from "../configuration/applier.ts";
 import type { Configuration, ConfigurationOptions } from "../configuration/configuration.ts";
 import type { Credentials } from "../configuration/credentials.ts";
 import type { Reloader } from "../configuration/reloader.ts";
 import { MAX_SECRET_BYTES } from "../configuration/secret-files.ts";
 import { type Clock, isoTimeAt, upMsOf } from "../model/clock.ts";
-import { formatDuration } from "../model/duration.ts";
 import { messageOf } from "../model/failure.ts";
 import type { PkiPlace } from "../model/pki.ts";
 import type { SourceReport } from "../model/report.ts";

@@ -11,10 +11,15 @@ interface Rule {
 
 /** Which part may not import which, and why. Targets are paths of ours, or `npm:<package>`. Every rule that fits a file applies. */
 const RULES: readonly Rule[] = [
-  { from: /^src\/model\//, never: /^(src\/(?!model\/)|drivers\/|npm:(?!zod$)|node:)/, why: "the vocabulary depends on nothing but zod" },
+  { from: /^src\/base\//, never: /^(?!src\/base\/)/, why: "what any program needs depends on nothing" },
+  {
+    from: /^src\/model\//,
+    never: /^(src\/(?!model\/|base\/)|drivers\/|npm:(?!zod$)|node:)/,
+    why: "the vocabulary depends on nothing but zod",
+  },
   {
     from: /^drivers\//,
-    never: /^src\/(?!model\/|lib\/(?:launch|networks|system-lookup|tcp-opening)\.ts)/,
+    never: /^src\/(?!model\/|base\/|lib\/(?:launch|networks|system-lookup|tcp-opening)\.ts)/,
     why: "a driver knows the vocabulary, not the agent; launching, networks, the system's look-up and the opening of TCP are one for all",
   },
   {
@@ -59,8 +64,12 @@ const RULES: readonly Rule[] = [
     never: /^drivers\/(?!driver\.ts)/,
     why: "only what composes chooses drivers",
   },
-  { from: /^src\/lib\//, never: /^src\/(?!lib\/|model\/)|^drivers\//, why: "what all rooms share knows none of them" },
-  { from: /^src\/os\//, never: /^src\/(?!os\/|lib\/|model\/)|^drivers\//, why: "the operating system's side knows only the vocabulary" },
+  { from: /^src\/lib\//, never: /^src\/(?!lib\/|model\/|base\/)|^drivers\//, why: "what all rooms share knows none of them" },
+  {
+    from: /^src\/os\//,
+    never: /^src\/(?!os\/|lib\/|model\/|base\/)|^drivers\//,
+    why: "the operating system's side knows only the vocabulary",
+  },
   {
     from: /^src\/agent\//,
     never: /^src\/(sinks|delivery|buffer|api|commands|service|configuration|threads)\//,
@@ -88,7 +97,7 @@ const RULES: readonly Rule[] = [
   },
   {
     from: /^simulators\//,
-    never: /^(src\/(?!model\/)|drivers\/(?!(?:[a-z0-9_]+\/)?simulator(-[a-z]+)?\.ts)|npm:|test\/)/,
+    never: /^(src\/(?!model\/|base\/)|drivers\/(?!(?:[a-z0-9_]+\/)?simulator(-[a-z]+)?\.ts)|npm:|test\/)/,
     why: "the machines to practise with are the drivers' simulators, with nothing of the collector but its words",
   },
   {
@@ -108,7 +117,7 @@ const RULES: readonly Rule[] = [
   },
   {
     from: /^workbench\//,
-    never: /^(src\/(?!model\/|lib\/capture\/)|drivers\/|gateway\/|simulators\/|npm:|test\/)/,
+    never: /^(src\/(?!model\/|base\/|lib\/capture\/)|drivers\/|gateway\/|simulators\/|npm:|test\/)/,
     why: "the workbench is a package of its own, with nothing of the collector but its words and the form of its captures",
   },
   {

@@ -1,4 +1,4 @@
-import { atOnce } from "../../src/model/timer.ts";
+import { atOnce } from "../../src/base/timer.ts";
 import { LARGE_PLANS, VARIABLES } from "../support/large-plans.ts";
 
 const ROUNDS = 5;

@@ -1,9 +1,9 @@
 import type { AnyDriver, AnySession, DriverContext, Limits, Point, Request } from "../../drivers/driver.ts";
 import modbus from "../../drivers/modbus_tcp/driver.ts";
 import s7 from "../../drivers/s7/driver.ts";
+import { sleep } from "../../src/base/timer.ts";
 import { FaultError } from "../../src/model/fault.ts";
 import { ReasonError } from "../../src/model/reason.ts";
-import { sleep } from "../../src/model/timer.ts";
 import type { Play, TroubleKind, TroublePlan } from "./play.ts";
 
 /** How one type of device is asked. Drivers plan as they are; what they ask is not put into bytes. */

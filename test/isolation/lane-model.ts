@@ -5,9 +5,9 @@ import type { ModbusRead } from "../../drivers/modbus_tcp/plan.ts";
 import opcua from "../../drivers/opcua/driver.ts";
 import type { OpcuaRead } from "../../drivers/opcua/plan.ts";
 import type { SourceInput } from "../../src/agent/source-spec.ts";
+import { sleep } from "../../src/base/timer.ts";
 import { FaultError } from "../../src/model/fault.ts";
 import { type PlainReasonType, ReasonError } from "../../src/model/reason.ts";
-import { sleep } from "../../src/model/timer.ts";
 import type { Readout } from "../../src/model/value.ts";
 import { rig, source, variable } from "../support/agent.ts";
 

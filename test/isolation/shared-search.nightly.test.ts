@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import type { Misbehaviour, PlantRequest } from "../../drivers/modbus_tcp/simulator.ts";
-import { sleep } from "../../src/model/timer.ts";
+import { sleep } from "../../src/base/timer.ts";
 import type { Readout } from "../../src/model/value.ts";
 import { plant, running, source, variable } from "../support/agent.ts";
 

@@ -11,10 +11,10 @@ const mutation = (file: string, what: string, find: string, replace: string): Mu
 
 /** Faults over every room and driver. Each is one that a person could make: a bound, a sign, a forgotten case, a neighbour's name. */
 export const MUTATIONS: readonly Mutation[] = [
-  mutation("src/model/duration.ts", "a minute has six seconds", "min: 60_000, m: 60_000", "min: 6000, m: 60_000"),
+  mutation("src/base/duration.ts", "a minute has six seconds", "min: 60_000, m: 60_000", "min: 6000, m: 60_000"),
   mutation("src/model/fits.ts", "uint16 ends at 32,767", "(value & 0xffff) === value", "(value & 0x7fff) === value"),
   mutation("src/model/scaling.ts", "factors are added", "const product = raw * quick.factor;", "const product = raw + quick.factor;"),
-  mutation("src/model/nearest.ts", "any word is near", "Math.max(2, Math.floor(plain.length / 3)) + 1", "100"),
+  mutation("src/base/nearest.ts", "any word is near", "Math.max(2, Math.floor(plain.length / 3)) + 1", "100"),
   mutation("src/lib/redact.ts", "short secrets stay", "const SHORTEST = 4;", "const SHORTEST = 40;"),
   mutation(
     "src/lib/retry.ts",

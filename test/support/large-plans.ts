@@ -14,7 +14,7 @@ import cip from "../../drivers/vendor_a/driver.ts";
 import { type KnownSymbol, locate } from "../../drivers/vendor_a/locate.ts";
 import { maxDataBytes } from "../../drivers/vendor_a/plan.ts";
 import gateway from "../../drivers/vendor_gateway/driver.ts";
-import type { Steps } from "../../src/model/timer.ts";
+import type { Steps } from "../../src/base/timer.ts";
 
 export const VARIABLES = 100_000;
 

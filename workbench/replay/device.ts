@@ -1,6 +1,6 @@
 import dgram from "node:dgram";
 import net from "node:net";
-import { RecentMap } from "../../src/model/recent-map.ts";
+import { RecentMap } from "../../src/base/recent-map.ts";
 import type { ReplayCounts, RunningReplay, ServeOptions } from "../../src/model/workbench.ts";
 import { essenceOf, messageIn, type Protocol } from "./protocols.ts";
 import type { RecordedDevice } from "./recording.ts";

@@ -1,5 +1,5 @@
 import type { Request } from "../../../drivers/driver.ts";
-import { takeOut } from "../../model/take-out.ts";
+import { takeOut } from "../../base/take-out.ts";
 import { mayBeBusy, mayProbe, probeTimeoutMs } from "../device-time.ts";
 import type { Planned } from "../learned-groups.ts";
 import { AT_ONCE, chargeOf, chargeOfSearch, holdsLost, isGood, isRead, isTimeUp, pointOf, requestFor } from "./facts.ts";

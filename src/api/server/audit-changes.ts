@@ -1,6 +1,6 @@
 import { isDeepStrictEqual } from "node:util";
+import { withoutCredentials } from "../../base/plain-text.ts";
 import { isSecretName } from "../../lib/loggable.ts";
-import { withoutCredentials } from "../../model/plain-text.ts";
 
 /** What one field of a record was and is; null: it had, or has, none. */
 export interface FieldChange {

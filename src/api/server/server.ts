@@ -1,12 +1,12 @@
 import { existsSync, mkdirSync, rmSync, statSync } from "node:fs";
 import { dirname, join } from "node:path";
+import { sleep } from "../../base/timer.ts";
 import { HttpListener } from "../../lib/http-listener.ts";
 import { createThrottle } from "../../lib/throttle.ts";
 import { readTls } from "../../lib/tls-server.ts";
 import type { Log } from "../../model/context.ts";
 import { messageOf } from "../../model/failure.ts";
 import type { ConfigChange } from "../../model/service-status.ts";
-import { sleep } from "../../model/timer.ts";
 import { uuidSchema } from "../../model/uuid.ts";
 import type { ApiWorkerData, KeyFiles } from "../embedded.ts";
 import { createApp, METHODS } from "./app.ts";

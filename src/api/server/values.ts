@@ -1,10 +1,10 @@
 import { createHash } from "node:crypto";
 import { existsSync, renameSync } from "node:fs";
+import { numberText } from "../../base/number.ts";
 import { MAX_ISSUES } from "../../model/bounded.ts";
 import { CLOCK_STATES, type ClockState } from "../../model/clock.ts";
 import type { Log } from "../../model/context.ts";
 import { errorCode, messageOf } from "../../model/failure.ts";
-import { numberText } from "../../model/number.ts";
 import type { Page } from "../../model/resources.ts";
 import type { ReportedLoss } from "../routes/losses.ts";
 import { QUALITIES, type Quality, type TimeseriesRequest, type ValueBatch } from "../routes/values.ts";

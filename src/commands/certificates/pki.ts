@@ -1,9 +1,9 @@
 import { existsSync, statSync } from "node:fs";
 import path from "node:path";
+import { toJson } from "../../base/json.ts";
+import { escapeControls } from "../../base/plain-text.ts";
 import { hasCode } from "../../lib/files.ts";
 import { messageOf } from "../../model/failure.ts";
-import { toJson } from "../../model/json.ts";
-import { escapeControls } from "../../model/plain-text.ts";
 import { asOwnerOf } from "../../os/owner.ts";
 import { type Certificate, parseCertificateFile, toPem } from "../../os/pki/certificate.ts";
 import { certificateWords, overviewOf } from "../../os/pki/overview.ts";

@@ -1,9 +1,9 @@
 import path from "node:path";
 import * as z from "zod";
 import type { ApiTask } from "../../api/embedded.ts";
+import { toJson } from "../../base/json.ts";
+import { plain } from "../../base/plain-text.ts";
 import { messageOf } from "../../model/failure.ts";
-import { toJson } from "../../model/json.ts";
-import { plain } from "../../model/plain-text.ts";
 import { uuidSchema } from "../../model/uuid.ts";
 import { answer, answerList } from "../answer.ts";
 import { exportOut, readIn, requireFolder, writeOut } from "../files.ts";

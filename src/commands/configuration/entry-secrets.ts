@@ -1,12 +1,12 @@
 import { existsSync, rmSync } from "node:fs";
 import path from "node:path";
 import * as z from "zod";
+import { plain } from "../../base/plain-text.ts";
 import { canonicalKey, type Entry, firstLine, MAX_SECRET_BYTES, ownerOfKey } from "../../configuration/credentials.ts";
 import { readSecretPlaces, secretPlacesFile } from "../../configuration/secret-places.ts";
 import { secretName } from "../../configuration/secret-uses.ts";
 import { readBoundedFile } from "../../lib/bounded-file.ts";
 import { messageOf } from "../../model/failure.ts";
-import { plain } from "../../model/plain-text.ts";
 import { uuidSchema } from "../../model/uuid.ts";
 import { type CommandIo, complain } from "../io.ts";
 import { type ApiConnection, isNotOffered } from "./api-connection.ts";

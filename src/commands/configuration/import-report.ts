@@ -1,5 +1,5 @@
-import { toJson } from "../../model/json.ts";
-import { plain } from "../../model/plain-text.ts";
+import { toJson } from "../../base/json.ts";
+import { plain } from "../../base/plain-text.ts";
 import { type CommandIo, complain, EXIT, type ExitCode, UsageError } from "../io.ts";
 
 /** What is wrong with a line of an imported file, or what its reader should know. */

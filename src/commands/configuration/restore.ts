@@ -1,8 +1,8 @@
 import path from "node:path";
 import * as z from "zod";
 import type { RestoreFrom, RestoreLook, RestoreSummary } from "../../api/embedded.ts";
-import { formatDuration } from "../../model/duration.ts";
-import { escapeControls } from "../../model/plain-text.ts";
+import { formatDuration } from "../../base/duration.ts";
+import { escapeControls } from "../../base/plain-text.ts";
 import { localSocketPath } from "../../service/local-socket.ts";
 import { answer } from "../answer.ts";
 import { type CommandIo, complain, type ExitCode, UsageError } from "../io.ts";

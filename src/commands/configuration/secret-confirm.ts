@@ -1,6 +1,6 @@
 import * as z from "zod";
-import { toJson } from "../../model/json.ts";
-import { plain } from "../../model/plain-text.ts";
+import { toJson } from "../../base/json.ts";
+import { plain } from "../../base/plain-text.ts";
 import { placeWords, secretPlaceSchema } from "../../model/secret-place.ts";
 import { localSocketPath } from "../../service/local-socket.ts";
 import { answer } from "../answer.ts";

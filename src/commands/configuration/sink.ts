@@ -1,6 +1,6 @@
+import { plain } from "../../base/plain-text.ts";
 import { localOptions } from "../../configuration/local-options.ts";
 import { messageOf } from "../../model/failure.ts";
-import { plain } from "../../model/plain-text.ts";
 import { dataSinkSchema } from "../../model/resources.ts";
 import type { SinkType } from "../../model/sink-details.ts";
 import { answer, answerList } from "../answer.ts";

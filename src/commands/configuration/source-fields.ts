@@ -1,4 +1,4 @@
-import { parseDuration } from "../../model/duration.ts";
+import { parseDuration } from "../../base/duration.ts";
 import type { Settings } from "../../model/settings.ts";
 import { UsageError } from "../io.ts";
 

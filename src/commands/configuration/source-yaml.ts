@@ -1,5 +1,5 @@
 import { Document, visit } from "yaml";
-import { escapeInLines } from "../../model/plain-text.ts";
+import { escapeInLines } from "../../base/plain-text.ts";
 import type { DataSource } from "../../model/resources.ts";
 
 type Machines = readonly { readonly uuid: string; readonly name: string | null }[];

@@ -1,8 +1,8 @@
 import * as z from "zod";
+import { formatDuration } from "../../base/duration.ts";
+import { plain } from "../../base/plain-text.ts";
 import { withDetailsType } from "../../configuration/details-type.ts";
-import { formatDuration } from "../../model/duration.ts";
 import { messageOf } from "../../model/failure.ts";
-import { plain } from "../../model/plain-text.ts";
 import { dataSourceSchema } from "../../model/resources.ts";
 import { uuidSchema } from "../../model/uuid.ts";
 import { type Variable, variableSchema } from "../../model/variable.ts";

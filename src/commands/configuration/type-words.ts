@@ -1,6 +1,6 @@
 import { DRIVERS } from "../../../drivers/index.ts";
+import { nearest } from "../../base/nearest.ts";
 import { DETAILS_TYPES, type DetailsType } from "../../model/details.ts";
-import { nearest } from "../../model/nearest.ts";
 import { SINK_TYPES, type SinkType } from "../../model/sink-details.ts";
 import { UsageError } from "../io.ts";
 

@@ -1,7 +1,7 @@
+import { sleep } from "../../base/timer.ts";
 import type { SourceName } from "../../configuration/match-files.ts";
 import { type LoadedSettings, variablesDir } from "../../configuration/settings-file.ts";
 import { type VariableFiles, VariableFolder } from "../../configuration/variable-files.ts";
-import { sleep } from "../../model/timer.ts";
 
 /** The local variable files as they are now, for a verb that looks once: one that was saved a moment ago counts, if it is not still being written. */
 export async function variableFiles(

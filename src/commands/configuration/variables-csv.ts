@@ -1,5 +1,5 @@
+import { safeCell } from "../../base/plain-text.ts";
 import { COLUMNS } from "../../configuration/variable-file.ts";
-import { safeCell } from "../../model/plain-text.ts";
 import type { VariableInput } from "../../model/variable.ts";
 
 /** The delimiter that spreadsheets of every country open without a question asked about decimal commas. */

@@ -1,10 +1,10 @@
 import path from "node:path";
 import type { RenumberedAddresses } from "../../../drivers/driver.ts";
+import { countOf } from "../../base/number.ts";
+import { plain } from "../../base/plain-text.ts";
 import { keptOfSourcesFile, readKeptOfSources } from "../../configuration/kept-of-sources.ts";
 import { messageOf } from "../../model/failure.ts";
 import type { Kept } from "../../model/kept.ts";
-import { countOf } from "../../model/number.ts";
-import { plain } from "../../model/plain-text.ts";
 import type { Variable } from "../../model/variable.ts";
 import { answer } from "../answer.ts";
 import { entryOf } from "../device/device.ts";

@@ -1,10 +1,10 @@
 import path from "node:path";
 import { lastGoodFile } from "../../api/embedded.ts";
 import { readLastGood } from "../../api/last-good.ts";
+import { countOf } from "../../base/number.ts";
+import { plain } from "../../base/plain-text.ts";
 import { variablesDir } from "../../configuration/settings-file.ts";
 import type { VariableFiles } from "../../configuration/variable-files.ts";
-import { countOf } from "../../model/number.ts";
-import { plain } from "../../model/plain-text.ts";
 import type { DataSource } from "../../model/resources.ts";
 import type { Variable } from "../../model/variable.ts";
 import { answer } from "../answer.ts";

@@ -1,9 +1,9 @@
 import { extname } from "node:path";
 import type * as z from "zod";
+import { toJson } from "../../base/json.ts";
+import { plain } from "../../base/plain-text.ts";
 import { parseTagList } from "../../configuration/tag-list.ts";
 import { MAX_ROWS, type ParsedVariables, parseNumber, parseVariableCsv, parseVariableYaml } from "../../configuration/variable-file.ts";
-import { toJson } from "../../model/json.ts";
-import { plain } from "../../model/plain-text.ts";
 import type { DataSource } from "../../model/resources.ts";
 import { VARIABLE_STATUSES, type Variable, type VariableInput, variableInputSchema, variableSchema } from "../../model/variable.ts";
 import { answer, answerList } from "../answer.ts";

@@ -1,8 +1,8 @@
 import type { Discovered } from "../../../drivers/driver.ts";
+import { toJson } from "../../base/json.ts";
+import { countOf } from "../../base/number.ts";
+import { escapeControls } from "../../base/plain-text.ts";
 import { MAX_ROWS } from "../../configuration/variable-file.ts";
-import { toJson } from "../../model/json.ts";
-import { countOf } from "../../model/number.ts";
-import { escapeControls } from "../../model/plain-text.ts";
 import type { ReasonError } from "../../model/reason.ts";
 import { withApi } from "../configuration/api-connection.ts";
 import { variablesCsv } from "../configuration/variables-csv.ts";

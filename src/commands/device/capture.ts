@@ -1,12 +1,12 @@
 import { closeSync, openSync, writeSync } from "node:fs";
 import path from "node:path";
+import { formatDuration, parseDuration } from "../../base/duration.ts";
+import { sleep } from "../../base/timer.ts";
 import { stateDirIn } from "../../configuration/settings-file.ts";
 import { captureFileName } from "../../lib/capture/file-name.ts";
 import { CaptureWriter } from "../../lib/capture/write.ts";
 import { hasCode } from "../../lib/files.ts";
-import { formatDuration, parseDuration } from "../../model/duration.ts";
 import { messageOf } from "../../model/failure.ts";
-import { sleep } from "../../model/timer.ts";
 import type { WirePeer } from "../../model/wire.ts";
 import { type PackedFrames, unpackEvents } from "../../service/frames-answer.ts";
 import { localSocketPath } from "../../service/local-socket.ts";

@@ -1,7 +1,7 @@
 import type { Discovered, DriverContext } from "../../../drivers/driver.ts";
-import { formatDuration } from "../../model/duration.ts";
+import { formatDuration } from "../../base/duration.ts";
+import { toJson } from "../../base/json.ts";
 import { toReasonError } from "../../model/failure.ts";
-import { toJson } from "../../model/json.ts";
 import { ReasonError } from "../../model/reason.ts";
 import { type CommandIo, UsageError } from "../io.ts";
 import { progressOn } from "./browse-progress.ts";

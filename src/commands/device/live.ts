@@ -1,4 +1,4 @@
-import { formatDuration } from "../../model/duration.ts";
+import { formatDuration } from "../../base/duration.ts";
 import type { LiveValue } from "../../model/source-insight.ts";
 
 /** A value as the service sends it: JSON text, so that no digit is lost on the way. Null: there is none. */

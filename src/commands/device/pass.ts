@@ -4,7 +4,7 @@ import { Habits, type HabitsOf } from "../../agent/habits.ts";
 import { LearnedGroups } from "../../agent/learned-groups.ts";
 import { Preparation } from "../../agent/preparation.ts";
 import { readOnce } from "../../agent/read.ts";
-import { Deadline } from "../../model/deadline.ts";
+import { Deadline } from "../../base/deadline.ts";
 import { toReasonError } from "../../model/failure.ts";
 import { ReasonError } from "../../model/reason.ts";
 import type { Reading } from "../../model/value.ts";

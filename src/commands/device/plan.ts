@@ -1,7 +1,7 @@
 import type { AnySession } from "../../../drivers/driver.ts";
 import { DeviceMemories } from "../../agent/device-memory.ts";
 import { planView, ReadoutTimes } from "../../agent/plan-view.ts";
-import { toJson } from "../../model/json.ts";
+import { toJson } from "../../base/json.ts";
 import type { ReasonError } from "../../model/reason.ts";
 import type { PlanView } from "../../model/source-insight.ts";
 import type { Warning } from "../../model/warning.ts";

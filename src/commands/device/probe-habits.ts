@@ -1,9 +1,9 @@
 import type { AnySession, Point } from "../../../drivers/driver.ts";
 import { DeviceMemories } from "../../agent/device-memory.ts";
+import { toJson } from "../../base/json.ts";
+import { countOf } from "../../base/number.ts";
 import { silentLog } from "../../model/context.ts";
 import { type Habit, habitWords } from "../../model/habit.ts";
-import { toJson } from "../../model/json.ts";
-import { countOf } from "../../model/number.ts";
 import type { ReasonError } from "../../model/reason.ts";
 import { type CommandIo, EXIT, type ExitCode, UsageError } from "../io.ts";
 import { writeLines } from "../lines.ts";

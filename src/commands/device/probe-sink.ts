@@ -1,9 +1,9 @@
 import * as z from "zod";
 import { defineDriver } from "../../../drivers/driver.ts";
 import { openTcp } from "../../../drivers/lib/tcp.ts";
+import { formatDuration } from "../../base/duration.ts";
+import { toJson } from "../../base/json.ts";
 import { explainReason } from "../../model/catalogue.ts";
-import { formatDuration } from "../../model/duration.ts";
-import { toJson } from "../../model/json.ts";
 import type { Permit } from "../../model/policy.ts";
 import { ReasonError } from "../../model/reason.ts";
 import type { DataSink } from "../../model/resources.ts";

@@ -1,8 +1,8 @@
+import { formatDuration } from "../../base/duration.ts";
+import { toJson } from "../../base/json.ts";
 import { permitOf } from "../../lib/policy.ts";
 import { explainReason } from "../../model/catalogue.ts";
-import { formatDuration } from "../../model/duration.ts";
 import { explainFault } from "../../model/fault-catalogue.ts";
-import { toJson } from "../../model/json.ts";
 import type { DataSink } from "../../model/resources.ts";
 import type { SourceStatus } from "../../model/service-status.ts";
 import { type CommandIo, complain, EXIT, type ExitCode, UsageError } from "../io.ts";

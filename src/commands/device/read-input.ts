@@ -1,9 +1,9 @@
 import type { z } from "zod";
 import { type AnyDriver, type Timeouts, typeOf } from "../../../drivers/driver.ts";
+import { nearest } from "../../base/nearest.ts";
 import { boundOptions, readProfile } from "../../configuration/bindings.ts";
 import { DETAILS, type DetailsType, detailsCreateSchema, toReadDetails } from "../../model/details.ts";
 import { messageOf } from "../../model/failure.ts";
-import { nearest } from "../../model/nearest.ts";
 import { sourceSettingsSchema } from "../../model/settings.ts";
 import { type DataType, TYPE_EXAMPLES } from "../../model/value.ts";
 import {

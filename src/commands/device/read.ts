@@ -1,11 +1,11 @@
 import { type AnyDriver, type AnySession, type Point, typeOf } from "../../../drivers/driver.ts";
 import { DeviceMemories } from "../../agent/device-memory.ts";
+import { toJson } from "../../base/json.ts";
+import { escapeControls } from "../../base/plain-text.ts";
+import { sleep } from "../../base/timer.ts";
 import { explainFault } from "../../model/fault-catalogue.ts";
-import { toJson } from "../../model/json.ts";
-import { escapeControls } from "../../model/plain-text.ts";
 import type { Permit } from "../../model/policy.ts";
 import { withSourceTime } from "../../model/source-time.ts";
-import { sleep } from "../../model/timer.ts";
 import { type DataType, formatDataType, type Reading, TYPE_EXAMPLES } from "../../model/value.ts";
 import { type CommandIo, complain, EXIT, type ExitCode, UsageError } from "../io.ts";
 import { formatTable } from "../table.ts";

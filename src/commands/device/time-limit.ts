@@ -1,4 +1,4 @@
-import { Deadline } from "../../model/deadline.ts";
+import { Deadline } from "../../base/deadline.ts";
 
 /** A signal that aborts once so many ms have passed in which the process ran: see Deadline. */
 export class TimeLimit {

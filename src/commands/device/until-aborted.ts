@@ -1,4 +1,4 @@
-import { createYielder, sleep } from "../../model/timer.ts";
+import { createYielder, sleep } from "../../base/timer.ts";
 
 /** So long the source of the items may take to end, when no more of them are wanted. */
 const RELEASE_WITHIN_MS = 1000;

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { toJson } from "../../model/json.ts";
+import { toJson } from "../../base/json.ts";
 import { hostPort, jsonValue, textValue } from "./values.ts";
 
 test("an IPv6 address is distinguished from its port", () => {

@@ -1,5 +1,5 @@
-import { toJson } from "../../model/json.ts";
-import { numberText, shortFloat32 } from "../../model/number.ts";
+import { toJson } from "../../base/json.ts";
+import { numberText, shortFloat32 } from "../../base/number.ts";
 import type { DataType, Scalar, Value } from "../../model/value.ts";
 
 const MAX_SHOWN = 20;

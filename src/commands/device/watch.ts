@@ -1,9 +1,9 @@
+import { formatDuration } from "../../base/duration.ts";
+import { toJson } from "../../base/json.ts";
+import { sleep } from "../../base/timer.ts";
 import { stateDirIn } from "../../configuration/settings-file.ts";
-import { formatDuration } from "../../model/duration.ts";
-import { toJson } from "../../model/json.ts";
 import type { ServiceStatus } from "../../model/service-status.ts";
 import type { LiveValue, SourceInsight } from "../../model/source-insight.ts";
-import { sleep } from "../../model/timer.ts";
 import { localSocketPath } from "../../service/local-socket.ts";
 import { type CommandIo, complain, EXIT, type ExitCode, UsageError } from "../io.ts";
 import { COLUMNS, writeLines } from "../lines.ts";

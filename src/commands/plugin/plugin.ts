@@ -1,12 +1,12 @@
 import { accessSync, constants, existsSync, writeFileSync } from "node:fs";
 import path from "node:path";
 import { CHECKS, type CheckResult, type CheckTarget, checkPlugin } from "../../../drivers/plugin/check.ts";
+import { parseDuration } from "../../base/duration.ts";
+import { toJson } from "../../base/json.ts";
+import { escapeControls } from "../../base/plain-text.ts";
 import { loadPolicy, policyFile } from "../../configuration/policy-file.ts";
 import { SettingsError } from "../../configuration/strict-yaml.ts";
-import { parseDuration } from "../../model/duration.ts";
 import { messageOf } from "../../model/failure.ts";
-import { toJson } from "../../model/json.ts";
-import { escapeControls } from "../../model/plain-text.ts";
 import { BOUND_TYPES } from "../../model/profile-details.ts";
 import { type DataType, parseDataType, TYPE_EXAMPLES } from "../../model/value.ts";
 import { type CommandIo, EXIT, type ExitCode, StoppedError, UsageError } from "../io.ts";

@@ -1,8 +1,8 @@
 import { framesIn, type RecordedTurn, type ReplayedFrame } from "../../../drivers/profile/replay.ts";
+import { toJson } from "../../base/json.ts";
 import { loadProfile } from "../../configuration/profile-file.ts";
 import { SettingsError } from "../../configuration/strict-yaml.ts";
 import { messageOf } from "../../model/failure.ts";
-import { toJson } from "../../model/json.ts";
 import type { Profile } from "../../model/profile.ts";
 import type { Piece } from "../../model/workbench.ts";
 import { loadWorkbench } from "../add-on.ts";

@@ -1,7 +1,7 @@
+import { toJson } from "../../base/json.ts";
+import { nearest } from "../../base/nearest.ts";
+import { countOf } from "../../base/number.ts";
 import { endText } from "../../model/address.ts";
-import { toJson } from "../../model/json.ts";
-import { nearest } from "../../model/nearest.ts";
-import { countOf } from "../../model/number.ts";
 import type { Policy } from "../../model/policy.ts";
 import type {
   RecordingRead,

@@ -1,6 +1,6 @@
-import { toJson } from "../../model/json.ts";
-import { countOf } from "../../model/number.ts";
-import { jsonWithoutCredentials } from "../../model/plain-text.ts";
+import { toJson } from "../../base/json.ts";
+import { countOf } from "../../base/number.ts";
+import { jsonWithoutCredentials } from "../../base/plain-text.ts";
 import { type CommandIo, EXIT, type ExitCode } from "../io.ts";
 import { writeLines } from "../lines.ts";
 import { type Checked, checkConfiguration } from "./configuration-check.ts";

@@ -1,7 +1,7 @@
+import { toJson } from "../../base/json.ts";
+import { jsonWithoutCredentials } from "../../base/plain-text.ts";
 import { stateDirIn } from "../../configuration/settings-file.ts";
 import { messageOf } from "../../model/failure.ts";
-import { toJson } from "../../model/json.ts";
-import { jsonWithoutCredentials } from "../../model/plain-text.ts";
 import type { ServiceStatus } from "../../model/service-status.ts";
 import { versions } from "../../os/machine.ts";
 import { localSocketPath } from "../../service/local-socket.ts";

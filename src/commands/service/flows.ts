@@ -1,10 +1,10 @@
 import { lastGoodFile } from "../../api/embedded.ts";
 import { readLastGood } from "../../api/last-good.ts";
+import { toJson } from "../../base/json.ts";
+import { jsonWithoutCredentials } from "../../base/plain-text.ts";
 import { readKeptSinkOptions, withKeptOptions } from "../../configuration/kept-sink-options.ts";
 import { loadSettings } from "../../configuration/settings-file.ts";
 import { messageOf } from "../../model/failure.ts";
-import { toJson } from "../../model/json.ts";
-import { jsonWithoutCredentials } from "../../model/plain-text.ts";
 import type { DataSink } from "../../model/resources.ts";
 import type { Settings } from "../../model/settings.ts";
 import { SINKS } from "../../sinks/index.ts";

@@ -1,5 +1,5 @@
+import { formatDuration } from "../../base/duration.ts";
 import { commandOf, explainReason } from "../../model/catalogue.ts";
-import { formatDuration } from "../../model/duration.ts";
 import type { SinkStatus, SourceStatus } from "../../model/service-status.ts";
 import { errorWords, sourceStateWords } from "../../service/words/state-words.ts";
 import { whereOf } from "../../service/words/trouble.ts";

@@ -1,6 +1,6 @@
-import { formatDuration } from "../../model/duration.ts";
+import { formatDuration } from "../../base/duration.ts";
+import { shellWord } from "../../base/shell-word.ts";
 import type { SourceStatus } from "../../model/service-status.ts";
-import { shellWord } from "../../model/shell-word.ts";
 import type { ReportedWarning } from "../../model/warning.ts";
 import { forWords } from "../../service/words/service-words.ts";
 import { sourceStateWords } from "../../service/words/state-words.ts";

@@ -1,7 +1,7 @@
+import { formatDuration } from "../../base/duration.ts";
+import { toJson } from "../../base/json.ts";
+import { escapeControls, jsonWithoutCredentials, withoutCredentials } from "../../base/plain-text.ts";
 import { stateDirIn } from "../../configuration/settings-file.ts";
-import { formatDuration } from "../../model/duration.ts";
-import { toJson } from "../../model/json.ts";
-import { escapeControls, jsonWithoutCredentials, withoutCredentials } from "../../model/plain-text.ts";
 import type { ServiceStatus, SinkStatus, SourceStatus } from "../../model/service-status.ts";
 import type { ReportedWarning } from "../../model/warning.ts";
 import { localSocketPath } from "../../service/local-socket.ts";

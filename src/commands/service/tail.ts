@@ -1,6 +1,6 @@
+import { sleep } from "../../base/timer.ts";
 import { stateDirIn } from "../../configuration/settings-file.ts";
 import { formatLogLine, type LogRecord } from "../../lib/log-text.ts";
-import { sleep } from "../../model/timer.ts";
 import { localSocketPath } from "../../service/local-socket.ts";
 import type { LogLines } from "../../service/recent-log.ts";
 import { type CommandIo, complain, EXIT, type ExitCode, UsageError } from "../io.ts";

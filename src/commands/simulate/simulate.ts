@@ -1,12 +1,12 @@
 import { networkInterfaces } from "node:os";
+import { parseDuration } from "../../base/duration.ts";
+import { toJson } from "../../base/json.ts";
+import { nearest } from "../../base/nearest.ts";
+import { shellWord } from "../../base/shell-word.ts";
+import { sleep } from "../../base/timer.ts";
 import { endText } from "../../model/address.ts";
-import { parseDuration } from "../../model/duration.ts";
-import { toJson } from "../../model/json.ts";
-import { nearest } from "../../model/nearest.ts";
 import type { Policy } from "../../model/policy.ts";
-import { shellWord } from "../../model/shell-word.ts";
 import { type RunningMachine, SIMULATED_FAULTS, type SimulatedFault, type SimulatedMachine } from "../../model/simulation.ts";
-import { sleep } from "../../model/timer.ts";
 import { loadSimulation } from "../add-on.ts";
 import { answer } from "../answer.ts";
 import { variablesCsv } from "../configuration/variables-csv.ts";

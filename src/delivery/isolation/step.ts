@@ -1,4 +1,4 @@
-import { takeOut } from "../../model/take-out.ts";
+import { takeOut } from "../../base/take-out.ts";
 import type { Hold } from "../../sinks/sink.ts";
 import type { Outcome } from "../acknowledgements.ts";
 import {

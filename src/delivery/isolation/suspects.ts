@@ -1,4 +1,4 @@
-import { takeOut } from "../../model/take-out.ts";
+import { takeOut } from "../../base/take-out.ts";
 import { split, valuesIn } from "./pieces.ts";
 import { endPieces, refusePieces } from "./row-accounts.ts";
 import type { Attempt, Isolation, Part, Suspect, Turn } from "./state.ts";

@@ -1,6 +1,6 @@
 import { type ResourceLimits, type TransferListItem, Worker } from "node:worker_threads";
+import { formatDuration } from "../../base/duration.ts";
 import type { Log } from "../../model/context.ts";
-import { formatDuration } from "../../model/duration.ts";
 import { messageOf } from "../../model/failure.ts";
 import { FREE_YOUNG_MIB, heaps } from "../heap.ts";
 import { budgetLog } from "../log-budget.ts";

@@ -1,7 +1,7 @@
 import { createHash, X509Certificate } from "node:crypto";
 import net from "node:net";
+import { escapeControls } from "../../base/plain-text.ts";
 import { messageOf } from "../../model/failure.ts";
-import { escapeControls } from "../../model/plain-text.ts";
 
 /** Longest certificate that is looked at, in bytes of DER: RSA 4096 with many names takes 3 KiB. */
 export const MAX_CERTIFICATE_BYTES = 32 * 1024;

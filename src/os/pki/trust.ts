@@ -1,10 +1,10 @@
 import path from "node:path";
+import { escapeControls } from "../../base/plain-text.ts";
 import { createFile, makePrivateFolder, remove } from "../../lib/files.ts";
 import { createBudget } from "../../model/budget.ts";
 import type { Log } from "../../model/context.ts";
 import { messageOf } from "../../model/failure.ts";
 import type { JudgeOptions, TrustProblem, Verdict } from "../../model/pki.ts";
-import { escapeControls } from "../../model/plain-text.ts";
 import { checkAuthorities, createRevocations, type Revocations } from "./authorities.ts";
 import { type Certificate, dayOf, namesHost, splitChain, thumbprintOf } from "./certificate.ts";
 import { pathTo } from "./chain.ts";

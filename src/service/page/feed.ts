@@ -1,8 +1,8 @@
 import type { Agent } from "../../agent/agent.ts";
 import type { Sample } from "../../agent/live-values.ts";
+import { createYielder } from "../../base/timer.ts";
 import type { SourceReport } from "../../model/report.ts";
 import { toSourceStatus } from "../../model/service-status.ts";
-import { createYielder } from "../../model/timer.ts";
 import { type PageSource, type SourceChanges, type SourceLook, type SourceView, VARIABLES_AT_ONCE } from "./messages.ts";
 
 /** Of more sources than these each is looked at less often than it is asked for, but for those whose state is another. */

@@ -1,5 +1,5 @@
-import { formatDuration } from "../../model/duration.ts";
-import { escapeControls, withoutCredentials } from "../../model/plain-text.ts";
+import { formatDuration } from "../../base/duration.ts";
+import { escapeControls, withoutCredentials } from "../../base/plain-text.ts";
 import { forWords } from "../words/service-words.ts";
 
 /** A piece of HTML that is safe to put into a page: made by the template `html` alone, which escapes every text. */

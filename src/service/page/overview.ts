@@ -1,4 +1,4 @@
-import { formatBytes } from "../../model/bytes.ts";
+import { formatBytes } from "../../base/bytes.ts";
 import type { SinkStatus } from "../../model/service-status.ts";
 import { summaryOf } from "../summary.ts";
 import {

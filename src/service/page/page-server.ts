@@ -1,9 +1,9 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
+import { toJson } from "../../base/json.ts";
+import { jsonWithoutCredentials } from "../../base/plain-text.ts";
+import { sleep } from "../../base/timer.ts";
 import { createThrottle, type Throttle } from "../../lib/throttle.ts";
 import type { Log } from "../../model/context.ts";
-import { toJson } from "../../model/json.ts";
-import { jsonWithoutCredentials } from "../../model/plain-text.ts";
-import { sleep } from "../../model/timer.ts";
 import { COOKIE, isOwnName, TokenGate } from "./access.ts";
 import type { Asset } from "./assets.ts";
 import { html } from "./html.ts";

@@ -1,10 +1,10 @@
 import type { MessagePort } from "node:worker_threads";
+import { sleep } from "../../base/timer.ts";
 import { HttpListener } from "../../lib/http-listener.ts";
 import { logOver } from "../../lib/thread/log.ts";
 import { readTls } from "../../lib/tls-server.ts";
 import type { Log } from "../../model/context.ts";
 import { messageOf } from "../../model/failure.ts";
-import { sleep } from "../../model/timer.ts";
 import { readToken } from "./access.ts";
 import type { Asset } from "./assets.ts";
 import { LivePages } from "./live-pages.ts";

@@ -1,5 +1,5 @@
-import { formatDuration } from "../../model/duration.ts";
-import { shellWord } from "../../model/shell-word.ts";
+import { formatDuration } from "../../base/duration.ts";
+import { shellWord } from "../../base/shell-word.ts";
 import type { LiveValue, PlanView } from "../../model/source-insight.ts";
 import { planFacts } from "../words/plan-words.ts";
 import { sourceStateWords } from "../words/state-words.ts";

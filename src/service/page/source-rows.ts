@@ -1,4 +1,4 @@
-import { formatDuration } from "../../model/duration.ts";
+import { formatDuration } from "../../base/duration.ts";
 import { NO_VARIABLES, sourceStateWords } from "../words/state-words.ts";
 import { faultSteps, faultWords, foldedNotes, sourceTrouble } from "../words/trouble.ts";
 import { ageOf, type Html, html, paragraphs, timeOf } from "./html.ts";

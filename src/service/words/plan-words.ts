@@ -1,7 +1,7 @@
-import { formatBytes } from "../../model/bytes.ts";
-import { formatDuration } from "../../model/duration.ts";
+import { formatBytes } from "../../base/bytes.ts";
+import { formatDuration } from "../../base/duration.ts";
+import { countOf } from "../../base/number.ts";
 import { habitWords } from "../../model/habit.ts";
-import { countOf } from "../../model/number.ts";
 import type { PlanView } from "../../model/source-insight.ts";
 
 /** A line about a plan. */

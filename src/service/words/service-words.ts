@@ -1,6 +1,6 @@
-import { formatBytes } from "../../model/bytes.ts";
-import { formatDuration } from "../../model/duration.ts";
-import { countOf } from "../../model/number.ts";
+import { formatBytes } from "../../base/bytes.ts";
+import { formatDuration } from "../../base/duration.ts";
+import { countOf } from "../../base/number.ts";
 import type { BufferLeft, ConfigChange, ServiceStatus, SinkStatus } from "../../model/service-status.ts";
 import type { ReportedWarning } from "../../model/warning.ts";
 import { WARNINGS } from "../../model/warnings.ts";

@@ -1,4 +1,4 @@
-import { numberText } from "../../model/number.ts";
+import { numberText } from "../../base/number.ts";
 import type { PayloadPool } from "./payload-pool.ts";
 
 const FIRST_BYTES = 64 * 1024;

@@ -1,4 +1,4 @@
-import { withoutCredentials } from "../../model/plain-text.ts";
+import { withoutCredentials } from "../../base/plain-text.ts";
 import type { SourceReport } from "../../model/report.ts";
 import { formatDataType } from "../../model/value.ts";
 import { sourceMetaTopic, sourceStatusTopic, type TopicPlan } from "./topics.ts";

@@ -1,5 +1,5 @@
 import * as z from "zod";
-import { parseDuration } from "../../model/duration.ts";
+import { parseDuration } from "../../base/duration.ts";
 import { passwordNetworksSchema } from "../../model/settings.ts";
 
 const duration = (fallback: string, minMs: number, maxMs: number, range: string) =>

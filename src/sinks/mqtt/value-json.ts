@@ -1,4 +1,4 @@
-import { float32Text } from "../../model/number.ts";
+import { float32Text } from "../../base/number.ts";
 import type { Reading, Scalar, Value } from "../../model/value.ts";
 import type { JsonBytes } from "./json-bytes.ts";
 

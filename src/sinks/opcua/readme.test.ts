@@ -1,6 +1,6 @@
 import { readFileSync } from "node:fs";
 import { expect, test } from "vitest";
-import { formatBytes } from "../../model/bytes.ts";
+import { formatBytes } from "../../base/bytes.ts";
 import { LIMITS } from "./limits.ts";
 import { FAULT_STATUS } from "./quality.ts";
 import { settingsSchema } from "./settings.ts";

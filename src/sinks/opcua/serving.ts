@@ -1,8 +1,8 @@
+import { countOf } from "../../base/number.ts";
 import { clockStateOf } from "../../model/clock.ts";
 import type { Log } from "../../model/context.ts";
 import { messageOf } from "../../model/failure.ts";
 import type { Layout, LayoutVariable } from "../../model/layout.ts";
-import { countOf } from "../../model/number.ts";
 import type { SourceReport } from "../../model/report.ts";
 import type { Readout } from "../../model/value.ts";
 import { type Warning, warning } from "../../model/warning.ts";

@@ -1,7 +1,7 @@
-import { formatBytes } from "../../model/bytes.ts";
+import { formatBytes } from "../../base/bytes.ts";
+import { countOf } from "../../base/number.ts";
 import type { Log } from "../../model/context.ts";
 import type { Layout, LayoutVariable } from "../../model/layout.ts";
-import { countOf } from "../../model/number.ts";
 import type { Reading, Value } from "../../model/value.ts";
 import { type Warning, warning } from "../../model/warning.ts";
 import { LIMITS } from "./limits.ts";

@@ -1,7 +1,7 @@
 import type { ReportedLoss } from "../../api/routes/losses.ts";
+import { float32Text, numberText } from "../../base/number.ts";
 import { clockStateOf } from "../../model/clock.ts";
 import type { Layout } from "../../model/layout.ts";
-import { float32Text, numberText } from "../../model/number.ts";
 import type { Reading, Scalar, Value } from "../../model/value.ts";
 import type { SinkBatch } from "../sink.ts";
 

@@ -1,13 +1,13 @@
 import * as z from "zod";
 import type { Requester } from "../../api/requester.ts";
 import { CLOCK_OF_LOSSES, CLOCK_OF_VALUES, NULLS_IN_VALUES } from "../../api/routes/extensions.ts";
+import { parseDuration } from "../../base/duration.ts";
+import { sleep } from "../../base/timer.ts";
 import { apiAccessSchema } from "../../model/api-access.ts";
 import type { Context } from "../../model/context.ts";
-import { parseDuration } from "../../model/duration.ts";
 import { isLossReason } from "../../model/loss.ts";
 import { ReasonError } from "../../model/reason.ts";
 import { SINK_DETAILS } from "../../model/sink-details.ts";
-import { sleep } from "../../model/timer.ts";
 import type { Warning } from "../../model/warning.ts";
 import { InFlightWindow } from "../lib/in-flight-window.ts";
 import { publishIntervalMs } from "../lib/publish-interval.ts";

@@ -1,7 +1,7 @@
+import { createYielder, type YieldToEventLoop } from "../../base/timer.ts";
 import type { DescribedSource, ToDelivery } from "../../delivery/messages.ts";
 import type { Layout } from "../../model/layout.ts";
 import type { SourceReport } from "../../model/report.ts";
-import { createYielder, type YieldToEventLoop } from "../../model/timer.ts";
 
 /** Copying one for another thread takes about 1.5 µs, in one slice of the thread that reads. */
 const VARIABLES_AT_ONCE = 500;

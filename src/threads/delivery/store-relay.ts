@@ -1,10 +1,10 @@
 import { deserialize } from "node:v8";
 import type { MessagePort } from "node:worker_threads";
+import { createYielder } from "../../base/timer.ts";
 import type { DeliveryToStore, StoreToDelivery, StoreToRelay } from "../../buffer/messages.ts";
 import type { FromDelivery, ToDelivery } from "../../delivery/messages.ts";
 import type { Port } from "../../lib/thread/port.ts";
 import type { Layout } from "../../model/layout.ts";
-import { createYielder } from "../../model/timer.ts";
 
 /** Host → a delivery in a process of its own, which can be given no port: what would come by it comes by the process's channel. */
 export type ToServing =

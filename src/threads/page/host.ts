@@ -1,6 +1,6 @@
 import type { Sample } from "../../agent/live-values.ts";
+import { sleep } from "../../base/timer.ts";
 import { SupervisedWorker } from "../../lib/thread/host.ts";
-import { sleep } from "../../model/timer.ts";
 import { type Warning, warning } from "../../model/warning.ts";
 import { SourceFeed } from "../../service/page/feed.ts";
 import { type FromPage, PAGE_HEAP, type SourceView, type ToPage } from "../../service/page/messages.ts";

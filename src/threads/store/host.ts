@@ -1,11 +1,11 @@
 import { setImmediate as nextTurn } from "node:timers/promises";
+import { createYielder, inSlices } from "../../base/timer.ts";
 import type { BufferFill, BufferSink, Ledger, NewBatch, RejectedSpan } from "../../buffer/buffer.ts";
 import { type EncodedReadout, encodeReadout, encodeSteps, layoutKey, layoutKeySteps, planSteps } from "../../buffer/codec.ts";
 import { joinSpans, spanOf } from "../../buffer/commit-group.ts";
 import type { FromStore, ToStore } from "../../buffer/messages.ts";
 import { createRecentLayouts } from "../../buffer/recent-layouts.ts";
 import type { Layout } from "../../model/layout.ts";
-import { createYielder, inSlices } from "../../model/timer.ts";
 import type { Readout } from "../../model/value.ts";
 import { type RaiseAlarm, warning } from "../../model/warning.ts";
 

@@ -1,4 +1,4 @@
-import { toJson } from "../../../src/model/json.ts";
+import { toJson } from "../../../src/base/json.ts";
 import type { Reading, Readout } from "../../../src/model/value.ts";
 import type { PublishedLoss, SinkBatch } from "../../../src/sinks/sink.ts";
 
