@@ -13,7 +13,7 @@ const SLOW = "**/*.{slow,system,parts,nightly}.test.ts";
 const LONGEST = [
   "test/chaos/chaos.test.ts",
   "test/conformance/drivers/s7plus.test.ts",
-  "test/isolation/shared-lane.test.ts",
+  "test/isolation/shared-lane.nightly.test.ts",
   "test/isolation/onset-sockets.test.ts",
   "test/isolation/s7plus.nightly.test.ts",
   "test/lab/systemd/package.parts.test.ts",

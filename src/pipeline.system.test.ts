@@ -6,6 +6,7 @@ import { freePort } from "../test/support/free-port.ts";
 import { temporaryFolder } from "./buffer/testing/folder.ts";
 import { plainLayout, plainReadout } from "./buffer/testing/readouts.ts";
 import { policySchema } from "./model/policy.ts";
+import { textsOf } from "./model/testing/warnings.ts";
 import { createLogger } from "./os/log.ts";
 import { Pipeline } from "./pipeline.ts";
 import { createMetrics } from "./service/metrics.ts";
@@ -77,7 +78,7 @@ test("the oldest values are not thrown away without a word: how long they last s
   await expect
     .poll(() => lines.filter((line) => /\bERROR\b/.test(line) && /values/.test(line)))
     .toEqual([expect.stringMatching(/since \d{4}-\d\d-\d\dT.*Z, \d+ so far.*buffer\.max_bytes \(1\.0 MiB\)/)]);
-  expect(pipeline.notes()[0]).toContain(`${ledger()?.dropped["buffer_full"]} so far`);
+  expect(textsOf(pipeline.notes())[0]).toContain(`${ledger()?.dropped["buffer_full"]} so far`);
 }, 30_000);
 
 /** A rule of numbers without labels, by the metrics of one moment. */

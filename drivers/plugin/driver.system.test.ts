@@ -103,7 +103,7 @@ describe("a plugin reads a device", () => {
 
   test("what the status and the flows say of it", () => {
     const settings = settingsOf(SAMPLE);
-    expect(odac.warningsOf?.(DETAILS, settings).join()).toMatch(/passes no fence.*the collector's own user/);
+    expect(textsOf(odac.warningsOf?.(DETAILS, settings)).join()).toMatch(/passes no fence.*the collector's own user/);
     expect(odac.encryption?.(DETAILS, settings)).toBe(FLOW_WORDS);
     expect(odac.problemOf?.(DETAILS, settings)).toBeUndefined();
     expect(odac.problemOf?.(DETAILS, odac.settings.parse({ plugin: {} }))).toMatchObject({ condition: "configuration_invalid" });

@@ -179,6 +179,8 @@ class SourceTask {
   readonly #nap = new Nap();
   /** It waits for the next try of a source in trouble, and the device has not asked for it: something else of the device may end it. */
   #isPause = false;
+  /** That has ended it: this try comes before its time. A timer that fires a little early does not. */
+  #isEarly = false;
   #waitedMs = 0;
   readonly #warningTimes = new WarningTimes();
 
@@ -202,7 +204,9 @@ class SourceTask {
       ...deps,
       connecting: () => this.#counters.connects++,
       otherIsBack: () => {
-        if (this.#isPause) this.#nap.wake();
+        if (!this.#isPause) return;
+        this.#isEarly = true;
+        this.#nap.wake();
       },
     });
     this.#explaining = new Explaining(spec, this.#learned, clock.monotonicMs, (aside) => this.#readouts.readAside(aside));
@@ -326,8 +330,9 @@ class SourceTask {
     let due = clock.monotonicMs() + this.#fraction * startSpreadMs;
     while (await this.#wait(due - clock.monotonicMs())) {
       this.#nextRetryMs = undefined;
-      // A try that something has woken before its time: the ticks follow it.
-      due = Math.min(due, clock.monotonicMs());
+      // The ticks go on from here, and not from when the try would have come.
+      if (this.#isEarly) due = Math.min(due, clock.monotonicMs());
+      this.#isEarly = false;
       const isProbe = this.#trouble !== undefined;
       if (!isProbe) late?.(clock.monotonicMs() - due);
       const outcome = this.#spec.points.length === 0 ? nothingAsked(clock) : await this.#readouts.read(isProbe, this.#stop.signal);

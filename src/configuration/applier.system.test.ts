@@ -7,6 +7,7 @@ import type { SourceInput } from "../agent/source-spec.ts";
 import { apiAccess } from "../api/access.ts";
 import { silentLog } from "../model/context.ts";
 import { settingsSchema } from "../model/settings.ts";
+import { textsOf } from "../model/testing/warnings.ts";
 import { Applier, type LocalSettings } from "./applier.ts";
 import { createCredentials } from "./credentials.ts";
 import { loadSettings } from "./settings-file.ts";
@@ -123,8 +124,8 @@ test("settings that are for nothing are said with their line, until they are rig
     `${file}:3: sources.machine-2: no data source of this collector has this name or uuid; did you mean machine-1?`,
     `${file}:5: sinks.broker: no data sink of this collector has this name or uuid; there is none`,
   ];
-  await expect.poll(() => applier.notes()).toEqual(wrong);
+  await expect.poll(() => textsOf(applier.notes())).toEqual(wrong);
   applier.use(local("sources:\n  machine-1: { interval: 1s }\n"));
-  await expect.poll(() => applier.notes()).toEqual([]);
+  await expect.poll(() => textsOf(applier.notes())).toEqual([]);
   expect(said).toEqual(wrong);
 });

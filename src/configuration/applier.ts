@@ -22,6 +22,7 @@ import { judgeSecrets, SecretPlacesFile, secretPlacesFile, type WithheldSecret, 
 import { secretName, secretUses } from "./secret-uses.ts";
 import { readYaml, SettingsError } from "./strict-yaml.ts";
 import { type VariableFiles, VariableFolder } from "./variable-files.ts";
+import { placeIn } from "./watched-file.ts";
 
 /** What of this machine's settings says what runs. */
 export interface LocalSettings {
@@ -122,8 +123,8 @@ export class Applier {
   notes(): readonly Warning[] {
     const { problem } = this.#keptOptions;
     return [
-      ...this.#unused.map((text) => warning("settings_unused", text, text)),
-      ...this.#profiles.notes.map((text) => warning("profile_unusable", text, text)),
+      ...this.#unused.map((text) => warning("settings_unused", text, placeIn(text))),
+      ...this.#profiles.notes.map((text) => warning("profile_unusable", text, placeIn(text))),
       ...(problem === undefined ? [] : [warning("settings_unusable", problem)]),
     ];
   }

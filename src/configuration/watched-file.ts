@@ -52,7 +52,9 @@ export class WatchedFile<T> {
   notes(): readonly Warning[] {
     const lines = this.#problem?.message.split("\n") ?? [];
     const more = lines.length > MAX_NOTES ? [`${this.#options.file}: ${lines.length - MAX_NOTES} more problems`] : [];
-    return [...lines.slice(0, MAX_NOTES), ...more].map((line) => warning("settings_unusable", `${line}; ${this.#options.meanwhile}`, line));
+    return [...lines.slice(0, MAX_NOTES), ...more].map((line) =>
+      warning("settings_unusable", `${line}; ${this.#options.meanwhile}`, placeIn(line)),
+    );
   }
 
   #stamp(): string {
@@ -75,3 +77,6 @@ export class WatchedFile<T> {
     }
   }
 }
+
+/** The file and line that a problem begins with. */
+export const placeIn = (problem: string): string => problem.split(": ", 1)[0] ?? problem;

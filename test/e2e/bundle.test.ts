@@ -152,7 +152,7 @@ describe("the bundle", { timeout: 60_000 }, () => {
     expect(simulate("modbus_tcp")).toMatchObject({ status: 2, stderr: expect.stringContaining("package collector-simulators") });
     const out = path.join(work, "collector-simulators");
     const simulators = await bundleAddOn("simulators", { out, packageDir: (name) => path.join(ROOT, "node_modules", name) });
-    expect(Object.keys(simulators.inputs).filter((input) => /^(src\/(?!model\/)|drivers\/(?!.*simulator))/.test(input))).toEqual([]);
+    expect(Object.keys(simulators.inputs).filter((input) => /^(src\/(?!model\/|base\/)|drivers\/(?!.*simulator))/.test(input))).toEqual([]);
     const listed = simulate("--json");
     expect(JSON.parse(listed.stdout).machines).toHaveLength(8);
     expect(simulate("modbus_tcp", "--csv").stdout).toContain("temperature;holding:0;float32");
@@ -179,7 +179,7 @@ describe("the bundle", { timeout: 60_000 }, () => {
     expect(run("profile", "check", profile)).toMatchObject({ status: 0, stderr: "" });
     const out = path.join(work, "collector-workbench");
     const workbench = await bundleAddOn("workbench", { out, packageDir: (name) => path.join(ROOT, "node_modules", name) });
-    expect(ofOutputs(workbench).filter((input) => !/^(workbench\/|src\/model\/|package\.json$|builtin:)/.test(input))).toEqual([]);
+    expect(ofOutputs(workbench).filter((input) => !/^(workbench\/|src\/(?:model|base)\/|package\.json$|builtin:)/.test(input))).toEqual([]);
     const failures = {
       replay: "10.0.0.2:4840 speaks OPC UA, which cannot be replayed",
       profile: "there is no TCP connection with port 2020",

@@ -81,7 +81,7 @@ test("what it describes is read and published, with the variables of local files
   expect(sources.map(({ name }) => name)).toEqual(["press-1", "press-2", "moulder", "bare"]);
   expect(sources).toMatchObject([
     { warnings: [] },
-    { warnings: [expect.stringContaining('details.type is "modbus_tcp", which is taken')] },
+    { warnings: [{ code: "types_contradict", text: expect.stringContaining('details.type is "modbus_tcp", which is taken') }] },
     {
       error: {
         condition: "configuration_invalid",

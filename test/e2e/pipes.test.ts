@@ -287,8 +287,11 @@ describe("a verb's output into a pipe is whole", () => {
   );
 });
 
+/** One of each way in which verbs write: a table, a document, a text of their own, records as they come. */
+const EACH_WAY = ["variables list", "source export", "api export", "secret list --json", "browse", "browse --csv", "read --json"];
+
 describe("a reader that leaves early ends a verb without a stack trace", () => {
-  it.each(Object.keys(LISTINGS))("%s", { timeout: 100_000 }, async (title) => {
+  it.each(EACH_WAY)("%s", { timeout: 100_000 }, async (title) => {
     const { out, code, beside } = await pipe(wordsOf("the bundle", title), ["head", "-c", "1000"]);
     expect(Buffer.byteLength(out)).toBe(1000);
     // Ended by itself: not by the test's time limit, and by no error of its own.

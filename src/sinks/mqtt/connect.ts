@@ -149,6 +149,9 @@ function createClient(socket: Socket, options: ConnectOptions, version: 4 | 5, r
 function connackOf(client: MqttClient, socket: Socket, version: 4 | 5, options: ConnectOptions): Promise<IConnackPacket> {
   const endpoint = endpointOf(options);
   const { tls, sink = "NAME" } = options;
+  const step = tls
+    ? undefined
+    : `If it is a port with TLS, type \`sudo collector sink set ${sink} tls=true\`; else look into the broker's log: it says why it closed the connection.`;
   const hint = tls
     ? `; it may not accept ${tls.cert_file ?? "a client without a certificate (tls.cert_file and tls.key_file of this sink)"}`
     : `; if it is a port with TLS, set tls of this sink: sudo collector sink set ${sink} tls=true`;
@@ -158,8 +161,10 @@ function connackOf(client: MqttClient, socket: Socket, version: 4 | 5, options: 
       const refused = error && tls && tlsReason(error, endpoint, tls);
       if (refused) return fail(refused);
       const reason = error
-        ? withHint(toReasonError(error), hint)
-        : new ReasonError("CONNECTION_CLOSED", `the broker ${endpoint} closed the connection before it answered CONNECT${hint}`);
+        ? withHint(toReasonError(error), hint, step)
+        : new ReasonError("CONNECTION_CLOSED", `the broker ${endpoint} closed the connection before it answered CONNECT${hint}`, {
+            nextStep: step,
+          });
       fail(version === 5 ? wrapped(reason, false) : reason);
     };
     client.once("connect", done);
@@ -191,13 +196,16 @@ const speaksTls = (endpoint: string, sink: string): ReasonError =>
     },
   );
 
-const withHint = (reason: ReasonError, hint: string): ReasonError =>
+const withHint = (reason: ReasonError, hint: string, nextStep: string | undefined): ReasonError =>
   hint !== "" && (reason.reason.type === "CONNECTION_CLOSED" || reason.reason.type === "CONNECTION_RESET")
-    ? new ReasonError(reason.reason, reason.message + hint, { cause: reason })
+    ? new ReasonError(reason.reason, reason.message + hint, { cause: reason, nextStep })
     : reason;
 
 const wrapped = (reason: ReasonError, saysSo: boolean): ReasonError =>
-  new ReasonError(reason.reason, reason.message, { cause: new OtherVersionError(reason.message, saysSo, { cause: reason }) });
+  new ReasonError(reason.reason, reason.message, {
+    cause: new OtherVersionError(reason.message, saysSo, { cause: reason }),
+    nextStep: reason.nextStep,
+  });
 
 /** Nothing that arrives from now on reaches the library, and no error of the socket is without a listener. */
 function silence(client: MqttClient, socket: Socket): void {

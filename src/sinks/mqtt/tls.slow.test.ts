@@ -7,6 +7,7 @@ import { startBroker } from "../../../test/support/broker.ts";
 import { type CertificateFiles, createAuthority, type TestAuthority } from "../../../test/support/certificates.ts";
 import { startRawBroker } from "../../../test/support/raw-broker.ts";
 import { prepareSink } from "../../delivery/prepare-sink.ts";
+import { explainReason } from "../../model/catalogue.ts";
 import { silentLog } from "../../model/context.ts";
 import type { ReasonError } from "../../model/reason.ts";
 import { SINKS } from "../index.ts";
@@ -137,30 +138,38 @@ test("files that cannot be used are named with what is wrong", async () => {
   );
 });
 
+/** As status and log show it. */
+const stepOf = ({ reason, condition, message, nextStep }: ReasonError): string =>
+  explainReason(reason, condition, { sinkType: "mqtt", detail: message, nextStep }).nextStep;
+
 test("a port without TLS is told as such, and one that says nothing in time", async () => {
   const plain = await startBroker();
   undo.push(() => plain.stop());
   const error = await failure(open(plain.port, { ca_file: authority.ca }));
   expect(error.reason.type).toMatch(/CONNECTION_CLOSED|CONNECTION_RESET/);
   expect(error.message).toMatch(/in the TLS handshake; if it is a port without TLS, remove tls from this sink/);
+  expect(stepOf(error)).toMatch(/^If it is a port without TLS, remove tls from this sink/);
   const silent = createServer((socket) => socket.on("error", () => {}).resume());
   await new Promise<void>((done) => silent.listen(0, "127.0.0.1", done));
   undo.push(() => new Promise((done) => silent.close(done)));
   const address = silent.address();
   const late = await failure(open(address !== null && typeof address === "object" ? address.port : 0, {}));
   expect([late.reason.type, late.message]).toEqual(["TIMEOUT", expect.stringContaining("is it a port with TLS?")]);
+  expect(stepOf(late)).toMatch(/^If it is a port without TLS, remove tls from this sink/);
 });
 
 test("a port with TLS is told as such where none is set", async () => {
   const secured = await broker(good);
   const closed = await failure(open(secured.port, undefined));
   expect(closed.message).toMatch(/closed the connection.*; if it is a port with TLS, set tls of this sink/);
+  expect(stepOf(closed)).toMatch(/^If it is a port with TLS, type `sudo collector sink set NAME tls=true`/);
   expect(secured.received).toEqual([]);
   // RFC 8446, 6: a fatal alert, protocol_version.
   const alerting = await startRawBroker((_packet, socket) => socket.end(Buffer.from([0x15, 0x03, 0x01, 0x00, 0x02, 0x02, 0x46])));
   undo.push(() => alerting.stop());
   const alerted = await failure(open(alerting.port, undefined));
   expect([alerted.condition, alerted.message]).toEqual(["protocol_violation", expect.stringMatching(/speaks TLS; set tls of this sink/)]);
+  expect(stepOf(alerted)).toMatch(/^Type `sudo collector sink set NAME tls=true`/);
 });
 
 test.each([

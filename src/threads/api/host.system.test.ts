@@ -3,6 +3,7 @@ import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 import { expect, test } from "vitest";
 import { COLLECTOR, temporaryFolder } from "../../api/server/testing.ts";
+import { textsOf } from "../../model/testing/warnings.ts";
 import { EmbeddedApi } from "./host.ts";
 
 test("a damaged database is one line and one note, without a dying worker beside it, until it is there again", async () => {
@@ -31,12 +32,12 @@ test("a damaged database is one line and one note, without a dying worker beside
   });
   try {
     await expect.poll(() => tries, { timeout: 20_000 }).toBeGreaterThanOrEqual(2);
-    expect(api.notes()).toEqual([
+    expect(textsOf(api.notes())).toEqual([
       expect.stringMatching(/cannot start: the configuration database .*api\.db cannot be opened.*collector api restore/),
     ]);
-    expect(lines).toEqual([["error", api.notes()[0]]]);
+    expect(lines).toEqual([["error", textsOf(api.notes())[0]]]);
     rmSync(databaseFile);
-    await expect.poll(() => api.notes(), { timeout: 20_000 }).toEqual([]);
+    await expect.poll(() => textsOf(api.notes()), { timeout: 20_000 }).toEqual([]);
     expect(lines.filter(([level]) => level === "error")).toHaveLength(1);
   } finally {
     await api.stop();
@@ -71,9 +72,9 @@ test("a port that was taken is no alarm any more once a new worker listens on it
     log: { debug: tell, info: tell, warn: tell, error: tell },
   });
   try {
-    await expect.poll(() => api.notes()).toContain("the port is taken");
+    await expect.poll(() => textsOf(api.notes())).toContain("the port is taken");
     await expect.poll(() => told, { timeout: 20_000 }).toContain("the embedded configuration API listens");
-    expect(api.notes()).not.toContain("the port is taken");
+    expect(textsOf(api.notes())).not.toContain("the port is taken");
   } finally {
     await api.stop();
   }
