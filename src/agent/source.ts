@@ -179,7 +179,7 @@ class SourceTask {
   readonly #nap = new Nap();
   /** It waits for the next try of a source in trouble, and the device has not asked for it: something else of the device may end it. */
   #isPause = false;
-  /** That has ended it: this try comes before its time. A timer that fires a little early does not. */
+  /** This try comes before its time, since something ended the pause; a timer that fires a little early did not. */
   #isEarly = false;
   #waitedMs = 0;
   readonly #warningTimes = new WarningTimes();
