@@ -14,7 +14,7 @@ export interface WatchedFileOptions<T> {
   readonly log: Log;
 }
 
-/** Of one file. */
+/** Problems of one file that are told. */
 const MAX_NOTES = 10;
 
 /**
