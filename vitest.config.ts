@@ -39,8 +39,8 @@ const LONGEST = [
 const TIMED = [
   "test/isolation/**/*.test.ts",
   "test/faults/freeze/*.test.ts",
-  "test/faults/mqtt/{drain,slow-link,changing-link}.test.ts",
-  "test/e2e/{reload,take-in,take-in-slices,plan-steps}.test.ts",
+  "test/faults/mqtt/{drain,slow-link,changing-link.nightly}.test.ts",
+  "test/e2e/{reload,take-in.nightly,take-in-slices,plan-steps.nightly}.test.ts",
   "src/delivery/isolation.system.test.ts",
 ];
 
@@ -128,8 +128,8 @@ export default defineConfig(({ mode }) => {
   const projects = tier ? PROJECTS.map((project) => ofTier(project, tier)).filter(({ include }) => include.length > 0) : PROJECTS;
   return {
     test: {
-      // Most tests wait for sockets and timers.
-      maxWorkers: 2 * os.availableParallelism(),
+      // Most tests wait for sockets and timers, those of whole programs and of parts longest.
+      maxWorkers: (tier === "system" || tier === "parts" ? 3 : 2) * os.availableParallelism(),
       sequence: { sequencer: LongestFirst },
       reporters: ["default", ...(tier ? [new LeftOut(tier)] : [])],
       projects: projects.map((test) => ({ test })),

@@ -8,6 +8,7 @@ import { runCommand, settingsFile } from "../commands/testing.ts";
 import { Configuration } from "../configuration/configuration.ts";
 import { silentLog } from "../model/context.ts";
 import { settingsSchema } from "../model/settings.ts";
+import { textsOf } from "../model/testing/warnings.ts";
 import type { Logger } from "../os/log.ts";
 import { startApiServer } from "./server/server.ts";
 import { COLLECTOR, temporaryFolder } from "./server/testing.ts";
@@ -83,7 +84,7 @@ test("fault: whoever holds the port is the configuration, and gets collector.key
   });
   await expect.poll(() => configuration.status().ok, { timeout: 50_000 }).toBe(true);
   expect(keys).toEqual([]);
-  expect(configuration.notes()).toEqual([
+  expect(textsOf(configuration.notes())).toEqual([
     expect.stringMatching(
       new RegExp(
         `^embedded_api\\.listen: ${listen} cannot be listened on \\(EADDRINUSE: the port is in use by process ${process.pid} of the user \\w+ \\(`,

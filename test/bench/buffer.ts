@@ -82,7 +82,7 @@ function drainRows(file: string): number {
 
 function drainReadouts(file: string): number {
   const layout = layoutOf(VARIABLES);
-  const buffer = openBuffer(file, { maxBytes: 2 ** 33, maxAgeMs: Number.MAX_SAFE_INTEGER, onAlarm: (message) => console.error(message) });
+  const buffer = openBuffer(file, { maxBytes: 2 ** 33, maxAgeMs: Number.MAX_SAFE_INTEGER, onAlarm: ({ text }) => console.error(text) });
   buffer.setSinks([{ id: "bench", takesExploration: false }]);
   const layouts = [{ key: layoutKey(layout), layout }];
   for (let n = 0; n < DRAINED_READOUTS; n += STEP_READOUTS) {
@@ -147,7 +147,7 @@ export async function benchBuffer(): Promise<void> {
     onLedger: (_, fileBytes) => {
       bytes = fileBytes;
     },
-    onAlarm: (message) => console.error(message),
+    onAlarm: ({ text }) => console.error(text),
   });
   worker.on("message", (message: FromStore) => {
     client.onMessage(message);

@@ -29,7 +29,7 @@ const pipeline = new Pipeline({
   workerUrl: (name) => new URL(`../../src/threads/${name}/worker.ts`, import.meta.url),
   policy: policySchema.parse({ sinks: { networks: ["127.0.0.0/8"] } }),
   pki: { dir: path.join(dir, "pki"), installation },
-  onAlarm: (message) => console.error(message),
+  onAlarm: ({ text }) => console.error(text),
 });
 const layouts = layoutsOf(count);
 pipeline.setSinks([sinkSpec(port)]);

@@ -108,7 +108,7 @@ function follow(host: ChildProcess) {
 function fill(file: string, { variables, readouts }: Backlog): number {
   const layout = plainLayout(variables, { scalar: "uint32" });
   const key = layoutKey(layout);
-  const buffer = openBuffer(file, { maxBytes: 2 ** 30, maxAgeMs: 86_400_000, onAlarm: (message) => console.error(message) });
+  const buffer = openBuffer(file, { maxBytes: 2 ** 30, maxAgeMs: 86_400_000, onAlarm: ({ text }) => console.error(text) });
   buffer.setSinks([{ id: SINK, takesExploration: false }]);
   const step = Math.max(1, Math.round(50_000 / variables));
   const beganMs = Date.now() - readouts * 100;

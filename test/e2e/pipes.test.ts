@@ -272,6 +272,9 @@ function wordsOf(program: "the sources" | "the bundle", title: string): readonly
   ];
 }
 
+/** One of each way in which verbs write: a table, a document, a text of their own, records as they come. */
+const EACH_WAY = ["variables list", "source export", "api export", "secret list --json", "browse", "browse --csv", "read --json"];
+
 describe("a verb's output into a pipe is whole", () => {
   const whole = async (program: "the sources" | "the bundle", title: string): Promise<void> => {
     const { records, expected } = LISTINGS[title] as Listing;
@@ -279,16 +282,17 @@ describe("a verb's output into a pipe is whole", () => {
     const found = [code, out.length > LEAST_BYTES, records(out)];
     expect(found, `${beside}\n${out.slice(0, 500)} … ${out.slice(-200)}`).toEqual([0, true, expected]);
   };
-  it.each(Object.keys(LISTINGS))("%s, through a slow reader, from the bundle", { timeout: 100_000 }, (title) => whole("the bundle", title));
+  it.each(Object.keys(LISTINGS).filter((title) => title.endsWith("--json") || EACH_WAY.includes(title)))(
+    "%s, through a slow reader, from the bundle",
+    { timeout: 100_000 },
+    (title) => whole("the bundle", title),
+  );
   it.each(["variables list", "status --json", "browse --json", "browse --csv"])(
     "%s, through a slow reader, from the sources",
     { timeout: 100_000 },
     (title) => whole("the sources", title),
   );
 });
-
-/** One of each way in which verbs write: a table, a document, a text of their own, records as they come. */
-const EACH_WAY = ["variables list", "source export", "api export", "secret list --json", "browse", "browse --csv", "read --json"];
 
 describe("a reader that leaves early ends a verb without a stack trace", () => {
   it.each(EACH_WAY)("%s", { timeout: 100_000 }, async (title) => {

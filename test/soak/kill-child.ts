@@ -47,7 +47,7 @@ const pipeline = new Pipeline({
   workerUrl: (name) => new URL(`../../src/threads/${name}/worker.ts`, import.meta.url),
   policy: policySchema.parse({ sinks: { networks: ["127.0.0.0/8"] } }),
   pki: { dir: path.join(path.dirname(file), "pki"), installation: "00000000-0000-4000-8000-000000000001" },
-  onAlarm: (message) => tell(`! ${message}`),
+  onAlarm: ({ text }) => tell(`! ${text}`),
   onCommitted: (upTo) => tell(`c ${first - 1 + upTo}`),
   onRejected: (upTo) => tell(`r ${first - 1 + upTo}`),
 });

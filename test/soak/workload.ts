@@ -32,7 +32,7 @@ export const batchOf = (seq: number): NewBatch => ({
  */
 export function run(file: string, events: string, commits: number, seed: number): void {
   const random = randomOf(seed);
-  const buffer = openBuffer(file, { maxBytes: MAX_BYTES, maxAgeMs: 1e12, onAlarm: (message) => console.error(message) });
+  const buffer = openBuffer(file, { maxBytes: MAX_BYTES, maxAgeMs: 1e12, onAlarm: ({ text }) => console.error(text) });
   buffer.setSinks([{ id: SINK, takesExploration: false }]);
   const pending: number[] = [];
   let seq = 0;

@@ -35,7 +35,7 @@ const pipeline = new Pipeline({
   workerUrl: (name) => new URL(`../../../src/threads/${name}/worker.ts`, import.meta.url),
   policy: policySchema.parse({ sinks: { networks: ["127.0.0.0/8"] } }),
   pki: { dir: path.join(dir, "pki"), installation: randomUUID() },
-  onAlarm: (message) => process.stderr.write(`${message}\n`),
+  onAlarm: ({ text }) => process.stderr.write(`${text}\n`),
 });
 pipeline.setSinks([
   {

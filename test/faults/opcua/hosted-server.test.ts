@@ -383,7 +383,7 @@ function alteredRequest(client: RawClient, pick: (limit: number) => number): Buf
   return request;
 }
 
-test("thousands of altered requests with a session open cost no other client a value, and the server little", {
+test("many altered requests with a session open cost no other client a value, and the server little", {
   timeout: 2 * LONG_MS,
 }, async () => {
   const served = await host(OPEN);
@@ -394,7 +394,7 @@ test("thousands of altered requests with a session open cost no other client a v
   const began = performance.now();
   let fuzzer = await loggedIn(served.port);
   const grown = await growth(served, async () => {
-    while (sent < 4000) {
+    while (sent < 1500) {
       fuzzer.socket.write(Buffer.concat(Array.from({ length: AT_ONCE }, () => alteredRequest(fuzzer, pick))));
       sent += AT_ONCE;
       // Whatever it was: what comes after it is answered, or the connection has ended.
