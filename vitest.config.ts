@@ -19,19 +19,19 @@ const LONGEST = [
   "test/lab/systemd/package.parts.test.ts",
   "test/cabinet/cabinet.parts.test.ts",
   "test/contract/documents.parts.test.ts",
-  "test/e2e/pipes.test.ts",
+  "test/e2e/pipes.nightly.test.ts",
   "test/lab/systemd/systemd.parts.test.ts",
   "test/faults/net/matrix.parts.test.ts",
   "test/conformance/drivers/opcua.test.ts",
   "test/faults/mqtt/poison.parts.test.ts",
   "test/faults/opcua/hosted-server.test.ts",
-  "test/plant/demo-kill.test.ts",
+  "test/plant/demo-kill.nightly.test.ts",
   "test/e2e/platform.test.ts",
   "test/e2e/reload.test.ts",
   "drivers/opcua/driver.system.test.ts",
   "src/commands/configuration/restore.system.test.ts",
   "src/main.system.test.ts",
-  "test/contract/kill.system.test.ts",
+  "test/contract/kill.nightly.test.ts",
   "test/faults/freeze/freeze.test.ts",
 ];
 
@@ -128,8 +128,8 @@ export default defineConfig(({ mode }) => {
   const projects = tier ? PROJECTS.map((project) => ofTier(project, tier)).filter(({ include }) => include.length > 0) : PROJECTS;
   return {
     test: {
-      // Most tests wait for sockets and timers, those of whole programs and of parts longest.
-      maxWorkers: (tier === "system" || tier === "parts" ? 3 : 2) * os.availableParallelism(),
+      // Most tests wait for sockets and timers.
+      maxWorkers: 2 * os.availableParallelism(),
       sequence: { sequencer: LongestFirst },
       reporters: ["default", ...(tier ? [new LeftOut(tier)] : [])],
       projects: projects.map((test) => ({ test })),

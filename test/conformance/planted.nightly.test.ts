@@ -351,7 +351,7 @@ async function* none(): AsyncGenerator<readonly Prepared[]> {}
 
 const DOC = path.resolve(import.meta.dirname, "../../docs/generated/planted-faults.md");
 const ABOUT =
-  "Written by `test/conformance/planted.test.ts` from its run: the Modbus driver, and for what that does not have the driver of the tests (`test/support/rack`), with one fault put into it at a time, and the check that fails on it.";
+  "Written by `test/conformance/planted.nightly.test.ts` from its run: the Modbus driver, and for what that does not have the driver of the tests (`test/support/rack`), with one fault put into it at a time, and the check that fails on it.";
 /** By fault: the check that found it. */
 const caught = new Map<string, string>();
 
