@@ -18,7 +18,7 @@ import { policyFile, type StartPolicy, startPolicy } from "./configuration/polic
 import { Reloader } from "./configuration/reloader.ts";
 import { DEFAULT_SETTINGS_FILE, type LoadedSettings, type StartSettings, variablesDir } from "./configuration/settings-file.ts";
 import { listenRefusal, PolicyInForce } from "./lib/policy.ts";
-import { createResolver } from "./lib/resolver.ts";
+import { createResolver, staleWords } from "./lib/resolver.ts";
 import { childEnv } from "./lib/thread/process.ts";
 import type { Clock } from "./model/clock.ts";
 import { messageOf } from "./model/failure.ts";
@@ -158,8 +158,7 @@ const agentOf = ({ clock, log, inForce, service, loaded, alarms, kept, habits }:
     resolver: createResolver({
       lookUp: createNameLookup(),
       now: clock.monotonicMs,
-      onStale: (host, address, ageMs) =>
-        log.warn({ host, address }, `no name server answers for ${host}: its last address is used, ${formatDuration(ageMs)} old`),
+      onStale: (host, address, ageMs) => log.warn({ host, address }, staleWords(host, ageMs)),
     }),
     permit: inForce.permitSource,
     listenRefusal: inForce.listenRefusal,

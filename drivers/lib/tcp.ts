@@ -1,7 +1,6 @@
 import type net from "node:net";
-import { openSocket } from "../../src/lib/tcp-opening.ts";
+import { openSocket, requirePort } from "../../src/lib/tcp-opening.ts";
 import { toReasonError } from "../../src/model/failure.ts";
-import { ReasonError } from "../../src/model/reason.ts";
 import type { DriverContext, Endpoint } from "../driver.ts";
 import { stoppedWhile } from "./abort.ts";
 import { type Connection, StreamConnection } from "./connection.ts";
@@ -20,8 +19,7 @@ const RECEIVED = Buffer.allocUnsafeSlow(64 * 1024);
  * Name look-up and TCP connect, each within its time-out. Throws ReasonError: LOOKUP_ERROR, or what `openSocket` throws.
  */
 export async function openTcp({ host, port }: Endpoint, ctx: DriverContext): Promise<Connection> {
-  if (!Number.isInteger(port) || port < 1 || port > 65_535)
-    throw new ReasonError("UNKNOWN", `port ${port} is not a TCP port: 1 to 65535`, { condition: "configuration_invalid" });
+  requirePort(port);
   const addresses = await resolveHost(host, ctx);
   const where = `${host}:${port}`;
   return await openSocket(

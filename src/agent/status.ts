@@ -2,7 +2,7 @@ import { formatDuration } from "../base/duration.ts";
 import { explainReason } from "../model/catalogue.ts";
 import type { Log } from "../model/context.ts";
 import type { ReasonError } from "../model/reason.ts";
-import type { ReportedError } from "../model/report.ts";
+import { type ReportedError, reportedError } from "../model/report.ts";
 import type { ReadoutState } from "../model/status.ts";
 import type { Reading } from "../model/value.ts";
 import type { StateLines } from "./state-lines.ts";
@@ -20,12 +20,7 @@ export type SourceState =
 
 export type Problem = ReportedError;
 
-export const problemOf = (error: ReasonError): Problem => ({
-  reason: error.reason,
-  condition: error.condition ?? null,
-  detail: error.message,
-  ...(error.nextStep !== undefined && { next_step: error.nextStep }),
-});
+export const problemOf: (error: ReasonError) => Problem = reportedError;
 
 /** What one readout says: at least one good value is OK; an answer with none is ERROR; so is a source that failed before any (design/failures). */
 export function judge(readings: readonly (Reading | undefined)[], failure: ReasonError | undefined): Problem | undefined {

@@ -1,6 +1,7 @@
 import { randomUUID } from "node:crypto";
 import type { StoreToDelivery } from "../buffer/messages.ts";
 import type { BufferFileReader } from "../buffer/reader.ts";
+import { createResolver, type LookUp, staleWords } from "../lib/resolver.ts";
 import { logOver } from "../lib/thread/log.ts";
 import type { Port } from "../lib/thread/port.ts";
 import { bootTimeOf, type Clock, isoTimeAt, upMsOf } from "../model/clock.ts";
@@ -8,7 +9,7 @@ import type { Log, NameMemory } from "../model/context.ts";
 import { messageOf, toReasonError } from "../model/failure.ts";
 import type { Pki } from "../model/pki.ts";
 import type { Permit, Policy } from "../model/policy.ts";
-import type { SinkReport } from "../model/report.ts";
+import { reportedError, type SinkReport } from "../model/report.ts";
 import { startThreadClock } from "../os/clock.ts";
 import { SINKS, type SinkEntry } from "../sinks/index.ts";
 import { BufferView } from "./buffer-view.ts";
@@ -24,8 +25,8 @@ export interface DeliveryOptions extends Partial<PumpLimits> {
   readonly sinks?: Readonly<Record<string, SinkEntry>>;
   /** Which addresses sinks may connect to; default: all. */
   readonly permit?: Permit;
-  /** Default: the system is asked each time. */
-  readonly names?: NameMemory;
+  /** Looks names up, with a memory: a name server that is away keeps no sink from where it was connected before. Default: the system's, without. */
+  readonly lookUp?: LookUp;
   /** Words for why a sink may not listen on an address; default: it may. */
   readonly listenRefusal?: (at: string) => string | undefined;
   /** Puts another policy in force, which permit and listenRefusal follow; default: there is none. */
@@ -81,6 +82,7 @@ export class DeliveryEngine {
   /** When the machine was started by the clock of the last look, epoch ms. */
   #bootTimeMs: number;
   readonly #pki: Pki | undefined;
+  readonly #names: NameMemory | undefined;
   readonly #slots = new Map<string, Slot>();
   /** By uuid: the last start or stop, which settles when it is done. */
   readonly #turns = new Map<string, Promise<void>>();
@@ -105,6 +107,7 @@ export class DeliveryEngine {
     this.#clock = options.clock ?? startThreadClock(this.#over.signal);
     this.#bootTimeMs = bootTimeOf(this.#clock);
     this.#pki = options.openPki?.(this.#log);
+    this.#names = options.lookUp && this.#rememberNames(options.lookUp);
     this.#store = new StoreLink((message) => this.#onStore(message));
     this.#buffer = new BufferView({
       log: this.#log,
@@ -198,6 +201,14 @@ export class DeliveryEngine {
     this.#reportSoon();
   }
 
+  #rememberNames(lookUp: LookUp): NameMemory {
+    return createResolver({
+      lookUp,
+      now: this.#clock.monotonicMs,
+      onStale: (host, address, ageMs) => this.#log.warn({ host, address }, staleWords(host, ageMs)),
+    });
+  }
+
   #refuse(spec: SinkSpec, thrown: unknown): void {
     const clock = this.#clock;
     const upMs = upMsOf(clock);
@@ -219,7 +230,8 @@ export class DeliveryEngine {
   }
 
   #portOf(uuid: string): PumpPort {
-    const { permit, names, listenRefusal, memoryDir } = this.#options;
+    const { permit, listenRefusal, memoryDir } = this.#options;
+    const names = this.#names;
     const pki = this.#pki;
     const buffer = this.#buffer;
     return {
@@ -338,7 +350,6 @@ function refusedReport(
   thrown: unknown,
   since: string,
 ): SinkReport & { readonly error: NonNullable<SinkReport["error"]> } {
-  const { reason, condition, message } = toReasonError(thrown);
-  const error = { reason, condition: condition ?? null, detail: message };
+  const error = reportedError(toReasonError(thrown));
   return { uuid, name, type, endpoint: null, state: "ERROR", since, error, next_retry_at: null, warnings: [] };
 }

@@ -237,7 +237,12 @@ export class SinkPump {
     const sink = this.#opening?.sink;
     const link = sink?.link?.();
     const named = { uuid, name, type, endpoint: sink?.endpoint ?? endpoint };
-    return { ...named, ...this.#state.report(), warnings: this.#warningTimes.dated(this.#warnings(), Date.now()), ...(link && { link }) };
+    return {
+      ...named,
+      ...this.#state.report(),
+      warnings: this.#warningTimes.dated(this.#warnings(), this.#port.clock.epochMs()),
+      ...(link && { link }),
+    };
   }
 
   /**

@@ -1,4 +1,5 @@
 import { Deadline } from "../base/deadline.ts";
+import { formatDuration } from "../base/duration.ts";
 import { type Address, deviceKey, literalAddress } from "../model/address.ts";
 import { errorCode, toReasonError } from "../model/failure.ts";
 import type { Permit } from "../model/policy.ts";
@@ -86,6 +87,10 @@ const MAX_PORTS = 64;
 
 /** The name does not exist, and a name server says so; all other errors say that none could be asked. */
 const DEFINITE = new Set(["ENOTFOUND", "ENODATA"]);
+
+/** Words of a warning that the addresses of a name are old; `ageMs`: since the last good look-up. */
+export const staleWords = (host: string, ageMs: number): string =>
+  `no name server answers for ${host}: its last address is used, ${formatDuration(ageMs)} old`;
 
 export function createResolver({ lookUp, now, onStale }: ResolverOptions): Resolver {
   const entries = new Map<string, Entry>();

@@ -24,6 +24,12 @@ const MOST_TELLING: readonly ReasonType[] = [
   "NETWORK_UNREACHABLE",
 ];
 
+/** Throws ReasonError: no TCP connection can be opened to this port, whatever its host. */
+export function requirePort(port: number): void {
+  if (!Number.isInteger(port) || port < 1 || port > 65_535)
+    throw new ReasonError("UNKNOWN", `port ${port} is not a TCP port: 1 to 65535`, { condition: "configuration_invalid" });
+}
+
 export interface TcpTarget {
   readonly host: string;
   readonly port: number;
@@ -61,14 +67,7 @@ export interface OpenedSocket {
  * message names each. Leaves no socket behind then.
  */
 export function openSocket<T>(target: TcpTarget, options: TcpOptions, taken: (opened: OpenedSocket) => T): Promise<T> {
-  const { port, addresses } = target;
-  if (!Number.isInteger(port) || port < 1 || port > 65_535)
-    throw new ReasonError("UNKNOWN", `port: ${port} is not a TCP port: 1 to 65535`, { condition: "configuration_invalid" });
-  return new Opening({ ...target, addresses: addresses.slice(0, MAX_ADDRESSES) }, options, taken).result;
-}
-
-interface Attempt {
-  readonly trace: WireTrace | undefined;
+  return new Opening({ ...target, addresses: target.addresses.slice(0, MAX_ADDRESSES) }, options, taken).result;
 }
 
 /** Connecting to the first of several addresses that answers. */
@@ -82,8 +81,8 @@ class Opening<T> {
   readonly #reject: (error: ReasonError) => void;
   readonly #deadline: Deadline;
   readonly #onAbort = () => this.#giveUp(this.#options.onAbort());
-  /** Those under way. */
-  readonly #attempts = new Map<net.Socket, Attempt>();
+  /** Attempts under way, and what is kept of each. */
+  readonly #attempts = new Map<net.Socket, WireTrace | undefined>();
   readonly #failures = new Map<Address, ReasonError>();
   #next = 0;
   #nextTimer: ReturnType<typeof setTimeout> | undefined;
@@ -131,7 +130,7 @@ class Opening<T> {
       ...(onread && { onread }),
     });
     const trace = this.#options.wire?.opening({ transport: "tcp", address: address.address, port });
-    this.#attempts.set(socket, { trace });
+    this.#attempts.set(socket, trace);
     const onFailure = (error: Error) => this.#failed(address, socket, toReasonError(error));
     socket.on("error", onFailure);
     socket.once("connect", () => {
@@ -145,10 +144,9 @@ class Opening<T> {
   }
 
   #failed(address: Address, socket: net.Socket, failure: ReasonError): void {
-    const attempt = this.#attempts.get(socket);
     // Given up already: its error says nothing.
-    if (!attempt) return;
-    attempt.trace?.ended(failure.reason.type === "CONNECTION_REFUSED" ? "refused" : "unanswered");
+    if (!this.#attempts.has(socket)) return;
+    this.#attempts.get(socket)?.ended(failure.reason.type === "CONNECTION_REFUSED" ? "refused" : "unanswered");
     this.#attempts.delete(socket);
     this.#failures.set(address, failure);
     if (this.#failures.size === this.#target.addresses.length) this.#giveUp(this.#failure());
@@ -164,7 +162,7 @@ class Opening<T> {
     this.#deadline.cancel();
     clearTimeout(this.#nextTimer);
     this.#options.signal.removeEventListener("abort", this.#onAbort);
-    for (const [socket, { trace }] of this.#attempts) {
+    for (const [socket, trace] of this.#attempts) {
       trace?.ended("unanswered");
       socket.destroy();
     }

@@ -1,7 +1,7 @@
 import type { Condition } from "./condition.ts";
 import type { Fault } from "./fault.ts";
 import type { Layout } from "./layout.ts";
-import type { Reason } from "./reason.ts";
+import type { Reason, ReasonError } from "./reason.ts";
 import type { ReadoutStatus } from "./status.ts";
 import type { ReportedWarning } from "./warning.ts";
 
@@ -13,6 +13,14 @@ export interface ReportedError {
   /** A next step that knows the case; absent: the usual one of the reason and condition. */
   readonly next_step?: string;
 }
+
+/** The failure as it is reported. Pure. */
+export const reportedError = ({ reason, condition, message, nextStep }: ReasonError): ReportedError => ({
+  reason,
+  condition: condition ?? null,
+  detail: message,
+  ...(nextStep !== undefined && { next_step: nextStep }),
+});
 
 /** What is reported of a data source and of a data sink. Times are ISO 8601 UTC. */
 interface Report {

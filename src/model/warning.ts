@@ -48,6 +48,12 @@ export function foldedWarnings(
   });
 }
 
+/** `since`: ISO 8601 UTC. Pure. */
+export function reportedSince({ code, text, about }: Warning, since: string): ReportedWarning {
+  const { severity, dependsOn } = WARNINGS[code] as (typeof WARNINGS)[WarningCode] & { readonly dependsOn?: WarningCode };
+  return { code, severity, text, since, ...(about !== undefined && { about }), ...(dependsOn && { depends_on: dependsOn }) };
+}
+
 const NO_WARNINGS: readonly ReportedWarning[] = [];
 
 /** Since when each warning of one reporter holds. */
@@ -61,12 +67,11 @@ export class WarningTimes {
       return NO_WARNINGS;
     }
     const [before, now] = [this.#since, new Map<string, string>()];
-    const dated = warnings.map(({ code, text, about }): ReportedWarning => {
-      const key = about === undefined ? code : `${code} ${about}`;
+    const dated = warnings.map((one): ReportedWarning => {
+      const key = one.about === undefined ? one.code : `${one.code} ${one.about}`;
       const since = before?.get(key) ?? now.get(key) ?? new Date(nowMs).toISOString();
       now.set(key, since);
-      const { severity, dependsOn } = WARNINGS[code] as (typeof WARNINGS)[WarningCode] & { readonly dependsOn?: WarningCode };
-      return { code, severity, text, since, ...(about !== undefined && { about }), ...(dependsOn && { depends_on: dependsOn }) };
+      return reportedSince(one, since);
     });
     this.#since = now;
     return dated;

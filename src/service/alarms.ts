@@ -1,5 +1,5 @@
 import type { Log } from "../model/context.ts";
-import { isSameWarning, type RaiseAlarm, type ReportedWarning, type Warning, WarningTimes } from "../model/warning.ts";
+import { isSameWarning, type RaiseAlarm, type ReportedWarning, reportedSince, type Warning, WarningTimes } from "../model/warning.ts";
 
 /** The latest ones stay in the status. */
 const MAX_ALARMS = 20;
@@ -8,7 +8,7 @@ const MAX_ALARMS = 20;
 export class Alarms {
   readonly #log: Log;
   readonly #times = new WarningTimes();
-  #raised: readonly { readonly alarm: Warning; readonly atMs: number }[] = [];
+  #raised: readonly ReportedWarning[] = [];
 
   constructor(log: Log) {
     this.#log = log;
@@ -17,16 +17,15 @@ export class Alarms {
   readonly raise: RaiseAlarm = (alarm, isOver = false) => {
     if (isOver) {
       this.#log.info({ alarm: alarm.code }, alarm.text);
-      this.#raised = this.#raised.filter((one) => !isSameWarning(one.alarm, alarm));
+      this.#raised = this.#raised.filter((one) => !isSameWarning(one, alarm));
       return;
     }
     this.#log.error({ alarm: alarm.code }, alarm.text);
-    this.#raised = [...this.#raised, { alarm, atMs: Date.now() }].slice(-MAX_ALARMS);
+    this.#raised = [...this.#raised, reportedSince(alarm, new Date().toISOString())].slice(-MAX_ALARMS);
   };
 
   /** `notes`, which hold at this moment, and after them those that were raised, the oldest first. */
   list(notes: readonly Warning[]): readonly ReportedWarning[] {
-    const dated = (atMs: number, ...alarms: readonly Warning[]) => new WarningTimes().dated(alarms, atMs);
-    return [...this.#times.dated(notes, Date.now()), ...this.#raised.flatMap(({ alarm, atMs }) => dated(atMs, alarm))];
+    return [...this.#times.dated(notes, Date.now()), ...this.#raised];
   }
 }

@@ -60,11 +60,11 @@ export function startHttpListener(options: PagesOptions, ctx: Context): PagesLis
         listener = next;
         if (stop.signal.aborted) void next.close();
         else log.info({ listen }, "metrics and health are served");
-        if (reported.size > 0) onTrouble(warning("port_in_use", `http.listen: ${listen} is listened on now`, listen), true);
+        if (reported.size > 0) onTrouble(warning("port_in_use", `http.listen: ${listen} is listened on now`, "http"), true);
         return;
       } catch (error) {
         const trouble = `http.listen: ${listen} cannot be listened on (${messageOf(error)}); it is tried again, or choose another port`;
-        if (!reported.has(trouble)) onTrouble(warning("port_in_use", trouble, listen));
+        if (!reported.has(trouble)) onTrouble(warning("port_in_use", trouble, "http"));
         reported.add(trouble);
         await delay(retryMs, undefined, { signal: stop.signal, ref: false }).catch(() => undefined);
       }

@@ -4,6 +4,8 @@ import { REJECT_REASONS } from "../buffer/buffer.ts";
 import { NOTHING_LEFT_OUT, type ServiceStatus } from "../model/service-status.ts";
 import type { ReportedWarning } from "../model/warning.ts";
 import { type MetricSet, short } from "./metric-set.ts";
+import { MAX_DETAILED_SINKS } from "./sink-metrics.ts";
+import { MAX_DETAILED_SOURCES } from "./source-metrics.ts";
 
 const LOOP_RESOLUTION_MS = 10;
 const HOUR_S = 3600;
@@ -117,16 +119,14 @@ function delayOf(loop: LoopDelay, quantile: number): number {
   return loop.count === 0 ? 0 : Math.max(0, ns / 1e9 - LOOP_RESOLUTION_MS / 1000);
 }
 
-/** Time series of warnings are those of so many data sources at most. */
-const MAX_WARNED_SOURCES = 1000;
-
-const warnedIn = ({ alarms, sources, sinks }: ServiceStatus): readonly Warned[] => [
-  { about: "collector", warnings: alarms },
-  ...sources.slice(0, MAX_WARNED_SOURCES).map(({ name, warnings }) => ({ about: name, warnings })),
-  ...sinks.map(({ name, uuid, warnings }) => ({ about: name ?? uuid, warnings })),
-];
-
-interface Warned {
-  readonly about: string;
-  readonly warnings: readonly ReportedWarning[];
+function warnedIn({
+  alarms,
+  sources,
+  sinks,
+}: ServiceStatus): readonly { readonly about: string; readonly warnings: readonly ReportedWarning[] }[] {
+  return [
+    { about: "collector", warnings: alarms },
+    ...sources.slice(0, MAX_DETAILED_SOURCES).map(({ name, warnings }) => ({ about: name, warnings })),
+    ...sinks.slice(0, MAX_DETAILED_SINKS).map(({ name, uuid, warnings }) => ({ about: name ?? uuid, warnings })),
+  ];
 }

@@ -2,7 +2,7 @@ import { DROP_REASONS } from "../buffer/buffer.ts";
 import { type MetricSet, short } from "./metric-set.ts";
 
 /** Sinks beyond these have no time series of their own. */
-const MAX_DETAILED_SINKS = 100;
+export const MAX_DETAILED_SINKS = 100;
 
 /** How each sink is, and its account. */
 export function defineSinkMetrics(set: MetricSet): void {

@@ -2,7 +2,7 @@ import type { ServiceStatus } from "../model/service-status.ts";
 import { type MetricSet, short } from "./metric-set.ts";
 
 /** Sources beyond these have no time series of their own; the totals count them. */
-const MAX_DETAILED_SOURCES = 1000;
+export const MAX_DETAILED_SOURCES = 1000;
 const LABELS = ["source", "uuid", "type"];
 
 type Source = ServiceStatus["sources"][number];

@@ -46,7 +46,7 @@ it("is served where settings and policy let it be, moves with them, and ends wit
   });
   onTestFinished(() => page.stop());
   // A start is no reload: what the policy closes ends the page, and nothing that is read.
-  expect(codesOf(page.notes())).toContain("page_ended");
+  expect(codesOf(page.notes())).toContain("listening_forbidden");
   expect(textsOf(page.notes())).toEqual([`page.listen: ${refusal}; the page is not served`]);
   expect(await statusOf(urlOf(one))).toBe("away");
   closed = undefined;

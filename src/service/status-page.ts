@@ -35,7 +35,7 @@ export class StatusPage {
 
   /** What a person should know of it, for status. */
   notes(): readonly Warning[] {
-    return this.#closed === undefined ? (this.#host?.notes() ?? []) : [warning("page_ended", this.#closed)];
+    return this.#closed === undefined ? (this.#host?.notes() ?? []) : [warning("listening_forbidden", this.#closed, "page")];
   }
 
   /** A source has changed. */

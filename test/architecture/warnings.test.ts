@@ -51,6 +51,7 @@ const BY_WORDS: readonly string[] = [
   "api_not_used",
   "api_in_clear",
   "api_ended",
+  "page_ended",
   "buffer_full_of_waiting",
   "buffer_damaged",
   "buffer_newer",

@@ -128,7 +128,7 @@ export const MUTATIONS: readonly Mutation[] = [
   mutation(
     "src/service/alarms.ts",
     "an alarm never ends",
-    "this.#raised.filter((one) => !isSameWarning(one.alarm, alarm))",
+    "this.#raised.filter((one) => !isSameWarning(one, alarm))",
     "this.#raised.slice()",
   ),
   mutation("src/service/fill-forecast.ts", "a disk warns an hour ahead", "warnMs: 12 * HOUR_MS", "warnMs: HOUR_MS"),

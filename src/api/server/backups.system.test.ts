@@ -216,6 +216,24 @@ test("a backup brings all back where nothing else is left, and so does one that 
   }
 });
 
+test("a backup is a copy of the database where a restore would refuse a record of the document", async () => {
+  const { api, file, before, after } = await plantWithAll();
+  const db = openDatabase(file);
+  db.prepare("UPDATE data_sources SET details = json_set(details, '$.port', 'none')").run();
+  db.close();
+  const made = await makeBackup(file);
+  await api.server.close();
+  expect(readFileSync(made).toString("latin1", 0, 15)).toBe("SQLite format 3");
+  expect(statSync(made).mode & 0o777).toBe(0o600);
+  expect((await lookAtRestore(placesOf(file), made, "backup")).from.counts).toEqual({ data_sources: 1, data_sinks: 0, variables: 1 });
+  rmSync(file);
+  await restore(placesOf(file), made, "backup");
+  expect(after().keys).toEqual(before.keys);
+  const restored = openDatabase(file);
+  expect(restored.prepare("SELECT details ->> '$.port' FROM data_sources").pluck().all()).toEqual(["none"]);
+  restored.close();
+});
+
 test("an export is restored with the keys, passwords and trail of what it replaces, and a backup can be imported", async () => {
   const { api, file, text, before, password, after, secrets } = await plantWithAll();
   await api.send("POST", "/v2/data-sources", modbusSource("mistake"));

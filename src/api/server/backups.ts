@@ -1,12 +1,12 @@
 import { existsSync, mkdirSync, readdirSync, renameSync, rmSync } from "node:fs";
-import { open } from "node:fs/promises";
+import { type FileHandle, open } from "node:fs/promises";
 import { basename, dirname, join } from "node:path";
 import { syncPath } from "../../lib/files.ts";
 import type { Log } from "../../model/context.ts";
 import { messageOf } from "../../model/failure.ts";
 import { openAudit } from "./audit.ts";
 import { type Database, openSnapshot } from "./database.ts";
-import { documentText } from "./document.ts";
+import { documentText, UnrestorableError } from "./document.ts";
 import { KEPT } from "./import-file.ts";
 
 const HOUR_MS = 3_600_000;
@@ -99,25 +99,40 @@ export async function makeBackup(databaseFile: string, now: number = Date.now())
   return file;
 }
 
-/** Writes a backup to a file of the caller's choice, which is replaced, whole or not at all. Others may write to the database meanwhile. */
+/**
+ * Writes a backup to a file of the caller's choice, which is replaced, whole or not at all. Others may write to the database meanwhile. Where a
+ * restore would refuse a record of the document, it is a copy of the database, which holds whatever that holds, and which a restore takes too.
+ */
 export async function writeBackup(databaseFile: string, file: string): Promise<void> {
   const temporary = `${file}.tmp`;
   const db = openSnapshot(databaseFile);
   try {
-    rmSync(temporary, { force: true });
-    const handle = await open(temporary, "wx", 0o600);
-    try {
-      await handle.writeFile(documentText(db, KEPT));
-      await handle.sync();
-    } finally {
-      await handle.close();
-    }
+    await writeWhole(temporary, (handle) => handle.writeFile(documentText(db, KEPT))).catch(async (error: unknown) => {
+      if (!(error instanceof UnrestorableError)) throw error;
+      await writeWhole(temporary, () => copyDatabase(db, temporary));
+    });
     renameSync(temporary, file);
     syncPath(dirname(file));
   } finally {
     db.close();
     rmSync(temporary, { force: true });
   }
+}
+
+async function writeWhole(file: string, write: (handle: FileHandle) => Promise<void>): Promise<void> {
+  rmSync(file, { force: true });
+  const handle = await open(file, "wx", 0o600);
+  try {
+    await write(handle);
+    await handle.sync();
+  } finally {
+    await handle.close();
+  }
+}
+
+async function copyDatabase(snapshot: Database, file: string): Promise<void> {
+  snapshot.exec("COMMIT");
+  await snapshot.backup(file);
 }
 
 export interface Backups {

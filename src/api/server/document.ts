@@ -4,7 +4,7 @@ import { openCollectors } from "./collectors.ts";
 import { openDataSinks } from "./data-sinks.ts";
 import { openDataSources } from "./data-sources.ts";
 import type { Database } from "./database.ts";
-import { KEPT, type Kept, KINDS, type Kind } from "./import-file.ts";
+import { KEPT, type Kept, KINDS, type Kind, refusalOf } from "./import-file.ts";
 import { openInventory } from "./inventory.ts";
 import type { PageRequest } from "./pages.ts";
 import { openSites } from "./sites.ts";
@@ -35,14 +35,27 @@ interface AnyPage {
 
 /**
  * The text of the document, piece by piece: a record on each line. Secrets are not among the records. `kept`: lists that only a backup has. `db` is
- * to read one state until the end.
+ * to read one state until the end. Throws UnrestorableError with `kept`: a restore would refuse a record.
  */
 export function* documentText(db: Database, kept: readonly Kept[]): Generator<string> {
   const pages = pagesOf(db);
   yield `{"version":${VERSION}`;
-  for (const kind of KINDS) yield* listText(kind, pages(kind));
+  for (const kind of KINDS) yield* listText(kind, kept.length > 0 ? restorable(kind, pages(kind)) : pages(kind));
   for (const one of kept) yield* listText(one, keptPages(db, one));
   yield "\n}\n";
+}
+
+/** A backup that a restore refuses is none. */
+export class UnrestorableError extends Error {}
+
+function* restorable(kind: Kind, pages: Iterable<readonly unknown[]>): Generator<readonly unknown[]> {
+  for (const page of pages) {
+    for (const record of page) {
+      const refusal = refusalOf(kind, record);
+      if (refusal !== undefined) throw new UnrestorableError(refusal);
+    }
+    yield page;
+  }
 }
 
 function* listText(name: string, pages: Iterable<readonly unknown[]>): Generator<string> {

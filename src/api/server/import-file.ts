@@ -109,9 +109,7 @@ export function parseImport(content: unknown): ParsedImport {
       const at = `${kind}[${n}]${nameOf(record)}`;
       const parsed = RECORDS[kind].safeParse(record);
       if (!parsed.success) {
-        problems.push(
-          ...parsed.error.issues.map(({ path, message }) => `${at}: ${path.length > 0 ? `${path.join(".")}: ` : ""}${message}`),
-        );
+        problems.push(...issueWords(parsed.error).map((words) => `${at}: ${words}`));
         continue;
       }
       const { uuid } = parsed.data;
@@ -129,6 +127,15 @@ export function parseImport(content: unknown): ParsedImport {
   }
   // Each is what its own schema made of it.
   return { records: records as unknown as ImportedRecords, problems, warnings };
+}
+
+const issueWords = ({ issues }: z.ZodError): readonly string[] =>
+  issues.map(({ path, message }) => `${path.length > 0 ? `${path.join(".")}: ` : ""}${message}`);
+
+/** Why an import or a restore would refuse the record, with its name; undefined: it takes it. Pure. */
+export function refusalOf(kind: Kind, record: unknown): string | undefined {
+  const { error } = RECORDS[kind].safeParse(record);
+  return error && `${kind}${nameOf(record)}: ${issueWords(error).join("; ")}`;
 }
 
 const isObject = (value: unknown): value is Readonly<Record<string, unknown>> => typeof value === "object" && value !== null;

@@ -52,7 +52,9 @@ export function sourceAdd(
     const uuid = await createSource(api, later, {
       name,
       machine: await machineOf(api, options.machine ?? name),
-      ...{ manufacturer: null, device_model: null, note: null },
+      manufacturer: null,
+      device_model: null,
+      note: null,
       ...fields,
       details,
     });

@@ -73,15 +73,15 @@ export function faultSteps({ name, faults, error }: Pick<SourceStatus, "name" | 
   );
 }
 
-/** Warnings in words; of those that are alike but for a topic, the first and how many there are, and what follows from one under it. Pure. */
+/** Warnings in words; of topics that nothing is published to for one reason, the first and how many, and what follows from one under it. Pure. */
 export function foldedNotes(warnings: readonly ReportedWarning[]): readonly string[] {
-  const folded = foldedWarnings(warnings);
-  return [...Map.groupBy(folded, ({ head }) => head.text.replace(TOPIC, "$1")).values()].flatMap(([first, ...alike]) => {
+  return [...Map.groupBy(foldedWarnings(warnings), ({ head }) => whyOf(head)).values()].flatMap(([first, ...alike]) => {
     if (!first) return [];
     const following = first.following.map(({ text }) => `; from it follows: ${text}`).join("");
     return [`${first.head.text}${alike.length === 0 ? "" : ` (and so for ${alike.length} other topics)`}${following}`];
   });
 }
 
-/** The topic in a note about one publish. */
-const TOPIC = /( a publish to )\S+(?=:)/;
+/** The text of a warning about a topic, without the topic. */
+const whyOf = ({ code, text, about }: ReportedWarning): string =>
+  code === "topic_not_published" && about !== undefined ? text.replaceAll(about, "") : text;

@@ -1,6 +1,6 @@
 import type { Socket } from "node:net";
 import { permittedResolve } from "../../lib/resolver.ts";
-import { openSocket } from "../../lib/tcp-opening.ts";
+import { openSocket, requirePort } from "../../lib/tcp-opening.ts";
 import type { Context } from "../../model/context.ts";
 import { toReasonError } from "../../model/failure.ts";
 import { ReasonError } from "../../model/reason.ts";
@@ -23,6 +23,7 @@ export interface Dial {
  * caller listens for errors from then on.
  */
 export async function dial({ host, port, nameMs, connectMs }: Dial, { signal, permit, names }: Context): Promise<Socket> {
+  requirePort(port);
   const found = permittedResolve(names, permit, port)(host, signal);
   const addresses = await withDeadline(found, nameMs, signal, () => {
     return new ReasonError("LOOKUP_ERROR", `no answer within ${nameMs} ms to the look-up of ${host}`);

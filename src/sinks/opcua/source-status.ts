@@ -44,7 +44,7 @@ export function createSourceStatus(maker: Nodes, folder: UaObject, uuid: string,
   const state = make("State", "String", "OK, ERROR, or UNKNOWN before the first readout");
   const reason = make("Reason", "String", "Why it fails, in the words of the configuration API; empty while it does not");
   const detail = make("Detail", "String", "Why it fails, for people");
-  const warnings = make("Warnings", "String", "Codes of what a person should know of it while it is read; empty: nothing");
+  const warnings = make("Warnings", "String", "Codes of its warnings, with commas; empty: it has none");
   const lastReadout = latestOf(make("LastReadout", "DateTime", "Time of the last readout with a good value"));
   const nextRetry = make("NextRetry", "DateTime", "When it is tried again; null while it does not fail");
   const clock = make("Clock", "String", CLOCK);

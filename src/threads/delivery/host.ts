@@ -7,7 +7,7 @@ import { type RunningWorker, SupervisedWorker } from "../../lib/thread/host.ts";
 import type { PkiPlace } from "../../model/pki.ts";
 import type { Policy } from "../../model/policy.ts";
 import type { SinkReport, SourceReport } from "../../model/report.ts";
-import { type ReportedWarning, warning } from "../../model/warning.ts";
+import { type ReportedWarning, reportedSince, warning } from "../../model/warning.ts";
 import type { Logger } from "../../os/log.ts";
 import { Describer } from "./describer.ts";
 import { type FromServing, StoreRelay } from "./store-relay.ts";
@@ -140,14 +140,8 @@ export class DeliveryHost {
     this.#deaths++;
     const since = new Date().toISOString();
     const times = this.#deaths === 1 ? "" : `; ${this.#deaths} times since the collector was started`;
-    this.#death = {
-      ...warning(
-        "sink_process_ended",
-        `the process of the hosted servers ended at ${since} and was started again, without any effect on what is read: ${cause}${times}`,
-      ),
-      severity: "warning",
-      since,
-    };
+    const ended = `the process of the hosted servers ended at ${since} and was started again, without any effect on what is read: ${cause}${times}`;
+    this.#death = reportedSince(warning("sink_process_ended", ended), since);
     const error = {
       reason: { type: "UNKNOWN" },
       condition: "internal_error",

@@ -2,7 +2,6 @@ import { parentPort, workerData } from "node:worker_threads";
 import { runDelivery } from "../../delivery/engine.ts";
 import type { DeliveryWorkerData } from "../../delivery/messages.ts";
 import { PolicyInForce } from "../../lib/policy.ts";
-import { createResolver } from "../../lib/resolver.ts";
 import { guardWorker } from "../../lib/thread/guard.ts";
 import { createNameLookup } from "../../os/name-lookup.ts";
 
@@ -11,10 +10,8 @@ const { policy, memoryDir } = workerData as DeliveryWorkerData;
 // What is not acknowledged comes again to the next worker, and a pump that stopped half-way would never deliver it.
 guardWorker(parentPort, { goesOn: false });
 const inForce = new PolicyInForce(policy);
-// A name server that is away keeps no sink from a server that it was connected to before.
-const names = createResolver({ lookUp: createNameLookup(), now: () => performance.now() });
 runDelivery(parentPort, {
-  names,
+  lookUp: createNameLookup(),
   permit: inForce.permitSink,
   listenRefusal: inForce.listenRefusal,
   usePolicy: (changed) => inForce.use(changed),
