@@ -7,7 +7,7 @@ import { silentLog } from "../../model/context.ts";
 import { dial } from "./dial.ts";
 
 const HERE: Address = { address: "127.0.0.1", family: 4 };
-/** Of this machine too, and nothing listens there. */
+/** This machine too: nothing listens there. */
 const CLOSED: Address = { address: "127.0.0.2", family: 4 };
 
 async function startServer() {
@@ -63,7 +63,7 @@ it("takes the address that answers, and tries it first the next time", async () 
   expect([await connect(), await connect(), asked.length]).toEqual(["127.0.0.1", "127.0.0.1", 1]);
 });
 
-it("fails with the look-up's reason where the name was never known, and refuses a port that is none before it asks", async () => {
+it("fails with the look-up's reason where the name was never known, and refuses port 0 before it asks", async () => {
   const { connect, asked } = rig(await startServer(), [away()]);
   await expect(connect()).rejects.toMatchObject({ reason: { type: "LOOKUP_ERROR" } });
   const none = rig(0, []);
