@@ -425,7 +425,7 @@ test.each([
   ["buffers", "SIGALRM"],
 ] as const)(
   "a hosted server that takes memory without end dies of it alone, and is there again: %s",
-  { timeout: LONG_MS },
+  { timeout: 2 * LONG_MS },
   async (_of, signal) => {
     const served = await host(OPEN);
     const watcher = await watch(served);
@@ -441,7 +441,7 @@ test.each([
     }
     console.log(`the process of the hosted server had ${mostMiB.toFixed(0)} MiB at most`);
     expect(mostMiB).toBeLessThan(MEMORY_LIMIT_MIB);
-    await expect.poll(async () => (await served.standing()).states, { timeout: 30_000 }).toEqual(["OK"]);
+    await expect.poll(async () => (await served.standing()).states, { timeout: LONG_MS }).toEqual(["OK"]);
     const after = await served.standing();
     expect(after.serving).not.toBe(pid);
     expect(textsOf(after.warnings).join()).toMatch(
