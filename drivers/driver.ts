@@ -12,6 +12,7 @@ import { type Reason, ReasonError } from "../src/model/reason.ts";
 import { type DataType, parseDataType, type Reading } from "../src/model/value.ts";
 import { type Warning, warning } from "../src/model/warning.ts";
 import type { Wire } from "../src/model/wire.ts";
+import type { TypeFacts } from "./facts.ts";
 
 /** One variable to read, its address already parsed. `index` is its place in the source's layout. */
 export interface Point<A = unknown> {
@@ -198,23 +199,16 @@ export interface RenumberedAddresses<A = unknown, D = unknown> {
   lasting(address: string, kept: Kept["values"], details: D): string | undefined;
 }
 
-export interface Driver<D = unknown, S = unknown, A = unknown, R extends Request<A> = Request<A>, L extends Limits = Limits> {
+export interface Driver<D = unknown, S = unknown, A = unknown, R extends Request<A> = Request<A>, L extends Limits = Limits>
+  extends Pick<TypeFacts, "title" | "standardPort" | "usualPort"> {
   /** `details.type` of the data sources it reads. */
   readonly type: string;
-  readonly title: string;
   /** Connection details as the API holds them (API-V2, 2.2). */
   readonly details: z.ZodType<D>;
   /** The local options of this type: a strict object, every field with a description and a default. */
   readonly settings: z.ZodType<S>;
   /** Connections that a device of this type takes at once; settable per source. */
   readonly maxConnections: number;
-  /**
-   * Port that devices of this type listen at, where the API's details require one: verbs that take a device as it is typed use it where none
-   * is given, and say so. Absent: the details have a default, or there is no usual one.
-   */
-  readonly usualPort?: number;
-  /** Port by which tools that read captures know the protocol. Absent: it has none, and the device's own is written. */
-  readonly standardPort?: number;
   /** True: a device of this type can be asked what it has. Absent: it cannot. */
   readonly canDiscover?: boolean;
   /** The place where the device is: sources that share it take turns. */
@@ -292,15 +286,8 @@ export interface Driver<D = unknown, S = unknown, A = unknown, R extends Request
 export type AnyDriver = Driver;
 export type AnySession = Session;
 
-/** One line of the registry: the driver, loaded when first needed. */
-export interface DriverEntry {
-  /**
-   * True: its sessions run in the session worker, because what they stand on takes long slices. Addresses, requests, details,
-   * settings and secrets then cross threads: plain data. The driver's module itself stays light; what is heavy comes with `load`.
-   */
-  readonly inWorker?: boolean;
-  /** True: its sessions may need `pki` of their context. For the others the command line leaves the folder of the certificates alone. */
-  readonly certificates?: boolean;
+/** How the agent finds a driver, loaded when first needed. */
+export interface DriverEntry extends Pick<TypeFacts, "inWorker" | "certificates"> {
   driver(): Promise<{ readonly default: AnyDriver }>;
 }
 

@@ -12,7 +12,7 @@ import type { Readout } from "./model/value.ts";
 import type { RaiseAlarm, Warning } from "./model/warning.ts";
 import { BufferOutlook, flowOf } from "./service/buffer-outlook.ts";
 import { DropWatch } from "./service/drop-watch.ts";
-import { SINKS, type SinkEntry } from "./sinks/index.ts";
+import { sinkEntryOf } from "./sinks/index.ts";
 import { DeliveryHost, type DeliveryOptions } from "./threads/delivery/host.ts";
 import { StoreClient } from "./threads/store/host.ts";
 
@@ -96,11 +96,11 @@ export class Pipeline {
     this.#configured = new Set(desired.map(({ uuid }) => uuid));
     const keeping: SinkSpec[] = [];
     const serving: SinkSpec[] = [];
-    for (const spec of desired) (entryOf(spec)?.delivery === "latest" ? serving : keeping).push(spec);
+    for (const spec of desired) (sinkEntryOf(spec.type)?.delivery === "latest" ? serving : keeping).push(spec);
     // The store learns first: what is read from now on is pending for a new sink.
     this.#client.setSinks(
       keeping.flatMap((spec) => {
-        const entry = entryOf(spec);
+        const entry = sinkEntryOf(spec.type);
         return entry ? [{ id: spec.uuid, takesExploration: entry.takesExploration }] : [];
       }),
     );
@@ -249,8 +249,6 @@ function rememberNames(names: Map<string, string | null>, desired: readonly Sink
   }
   for (const uuid of [...names.keys()].slice(0, Math.max(0, names.size - MAX_NAMES))) names.delete(uuid);
 }
-
-const entryOf = ({ type }: SinkSpec): SinkEntry | undefined => (Object.hasOwn(SINKS, type) ? SINKS[type] : undefined);
 
 function accountOf(ledger: SinkLedger | undefined): SinkStatus["ledger"] {
   if (!ledger) return null;

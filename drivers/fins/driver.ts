@@ -2,6 +2,7 @@ import { DETAILS, type FinsDetails } from "../../src/model/details.ts";
 import { type Warning, warning } from "../../src/model/warning.ts";
 import { defineDriver } from "../driver.ts";
 import { type FinsVariable, parseAddress, wireOf } from "./address.ts";
+import { facts } from "./facts.ts";
 import { describeRead, type FinsLimits, type FinsRead, plan, planSteps } from "./plan.ts";
 import { FinsSession } from "./session.ts";
 import { type FinsSettings, settingsSchema } from "./settings.ts";
@@ -9,9 +10,9 @@ import { endpointOf } from "./target.ts";
 import { parseType } from "./types.ts";
 
 export default defineDriver<FinsDetails, FinsSettings, FinsVariable, FinsRead, FinsLimits>({
-  type: "fins",
-  title: "Omron FINS",
-  standardPort: 9600,
+  type: facts.type,
+  title: facts.title,
+  standardPort: facts.standardPort,
   details: DETAILS.fins.read,
   settings: settingsSchema,
   // Two connections of one node refuse each other, and serial routes hold one request at a time.

@@ -3,6 +3,7 @@ import { DETAILS, type ModbusTcpDetails } from "../../src/model/details.ts";
 import { defineDriver } from "../driver.ts";
 import { openTcp } from "../lib/tcp.ts";
 import { type ModbusAddress, otherParts, parseAddress, wireOf } from "./address.ts";
+import { facts } from "./facts.ts";
 import { FirstRequest } from "./first-request.ts";
 import { linkModbus } from "./link.ts";
 import { describeRead, limitsOf, type ModbusLimits, type ModbusRead, plan, planSteps } from "./plan.ts";
@@ -19,9 +20,9 @@ function knownLimits(settings: ModbusSettings): ModbusLimits {
 const endpoint = ({ host, port }: ModbusTcpDetails) => ({ host, port, transport: "tcp" as const });
 
 export default defineDriver<ModbusTcpDetails, ModbusSettings, ModbusAddress, ModbusRead, ModbusLimits>({
-  type: "modbus_tcp",
-  title: "Modbus TCP",
-  standardPort: 502,
+  type: facts.type,
+  title: facts.title,
+  standardPort: facts.standardPort,
   details: DETAILS.modbus_tcp.read,
   settings: settingsSchema,
   // Many devices take one connection and leave a second one without an answer.

@@ -2,11 +2,12 @@ import { DETAILS } from "../../src/model/details.ts";
 import { warning } from "../../src/model/warning.ts";
 import { withPlugin } from "../plugin/driver.ts";
 import { profileDriver } from "../profile/driver.ts";
+import { facts } from "./facts.ts";
 
 export default withPlugin(
   profileDriver({
-    type: "odac",
-    title: "ODAC",
+    type: facts.type,
+    title: facts.title,
     details: DETAILS.odac.read,
     fieldsOf: ({ protocol_override }) => ({ protocol_override: protocol_override ?? "none" }),
     warningsOf: ({ protocol_override: forced }) =>

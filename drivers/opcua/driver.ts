@@ -2,6 +2,7 @@ import { DETAILS, type OpcuaDetails } from "../../src/model/details.ts";
 import { warning } from "../../src/model/warning.ts";
 import { defineDriver, type Limits } from "../driver.ts";
 import { isCounted, type OpcuaAddress, parseAddress, wireOf } from "./address.ts";
+import { facts } from "./facts.ts";
 import { lastingAddress } from "./first-namespaces.ts";
 import { type OpcuaRead, plan, planSteps } from "./plan.ts";
 import { type OpcuaSettings, settingsSchema } from "./settings.ts";
@@ -18,9 +19,9 @@ async function loaded(): Promise<typeof import("./session.ts")> {
 }
 
 export default defineDriver<OpcuaDetails, OpcuaSettings, OpcuaAddress, OpcuaRead, Limits>({
-  type: "opcua",
-  title: "OPC UA",
-  standardPort: 4840,
+  type: facts.type,
+  title: facts.title,
+  standardPort: facts.standardPort,
   details: DETAILS.opcua.read,
   settings: settingsSchema,
   maxConnections: 10,

@@ -2,14 +2,15 @@ import { DETAILS, type S7Details } from "../../src/model/details.ts";
 import { defineDriver } from "../driver.ts";
 import { parseType } from "../lib/step7-types.ts";
 import { parseAddress, type S7Address, wireOf } from "./address.ts";
+import { facts } from "./facts.ts";
 import { describeRead, plan, planSteps, type S7Limits, type S7Read } from "./plan.ts";
 import { endpointOf, S7Session } from "./session.ts";
 import { type S7Settings, settingsSchema } from "./settings.ts";
 
 export default defineDriver<S7Details, S7Settings, S7Address, S7Read, S7Limits>({
-  type: "s7",
-  title: "Siemens S7",
-  standardPort: 102,
+  type: facts.type,
+  title: facts.title,
+  standardPort: facts.standardPort,
   details: DETAILS.s7.read,
   settings: settingsSchema,
   // Controllers have few connections, and engineers need some of them.

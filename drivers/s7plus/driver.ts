@@ -2,20 +2,21 @@ import { DETAILS, type S7plusDetails } from "../../src/model/details.ts";
 import { defineDriver } from "../driver.ts";
 import { parseType } from "../lib/step7-types.ts";
 import { type PlusAddress, parseAddress, wireOf } from "./address.ts";
+import { facts } from "./facts.ts";
 import { describeRead, type PlusLimits, type PlusRead, plan, planSteps } from "./plan.ts";
 import { endpointOf, S7plusSession } from "./session.ts";
 import { type S7plusSettings, settingsSchema } from "./settings.ts";
 
 export default defineDriver<S7plusDetails, S7plusSettings, PlusAddress, PlusRead, PlusLimits>({
-  type: "s7plus",
-  title: "Siemens S7plus",
-  standardPort: 102,
+  type: facts.type,
+  title: facts.title,
+  standardPort: facts.standardPort,
   details: DETAILS.s7plus.read,
   settings: settingsSchema,
   // Controllers have few connections, and engineers need some of them.
   maxConnections: 1,
   // TSAPs are behind the port of ISO transport (RFC 1006).
-  usualPort: 102,
+  usualPort: facts.usualPort,
   canDiscover: true,
   endpoint: endpointOf,
   encryption: () => "TLS",

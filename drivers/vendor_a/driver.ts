@@ -1,14 +1,15 @@
 import { DETAILS, type VendorADetails } from "../../src/model/details.ts";
 import { defineDriver } from "../driver.ts";
 import { type CipAddress, parseAddress, wireOf } from "./address.ts";
+import { facts } from "./facts.ts";
 import { type CipLimits, type CipRead, describeRead, plan, planSteps } from "./plan.ts";
 import { CipSession, endpointOf } from "./session.ts";
 import { type CipSettings, settingsSchema } from "./settings.ts";
 
 export default defineDriver<VendorADetails, CipSettings, CipAddress, CipRead, CipLimits>({
-  type: "vendor_a",
-  title: "EtherNet/IP (Logix, Micro800)",
-  standardPort: 44818,
+  type: facts.type,
+  title: facts.title,
+  standardPort: facts.standardPort,
   details: DETAILS.vendor_a.read,
   settings: settingsSchema,
   // Controllers have few connections, and engineers need some of them.

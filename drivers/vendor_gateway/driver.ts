@@ -2,6 +2,7 @@ import { DETAILS, type VendorGatewayDetails } from "../../src/model/details.ts";
 import { type Warning, warning } from "../../src/model/warning.ts";
 import { defineDriver } from "../driver.ts";
 import { type GatewayAddress, parseAddress } from "./address.ts";
+import { facts } from "./facts.ts";
 import { answerBytes, describeRead, type GatewayLimits, type GatewayRead, plan, planSteps } from "./plan.ts";
 import { endpointOf, GatewaySession } from "./session.ts";
 import { type GatewaySettings, settingsSchema } from "./settings.ts";
@@ -18,8 +19,8 @@ function warningsOf({ host }: VendorGatewayDetails, { security }: GatewaySetting
 const ENCRYPTION = { none: "none", psk: "TLS with a pre-shared key", certificate: "TLS" } as const;
 
 export default defineDriver<VendorGatewayDetails, GatewaySettings, GatewayAddress, GatewayRead, GatewayLimits>({
-  type: "vendor_gateway",
-  title: "Gateway (OPC DA, PVI)",
+  type: facts.type,
+  title: facts.title,
   details: DETAILS.vendor_gateway.read,
   settings: settingsSchema,
   // A program on a computer; each source has a server of its own there.

@@ -1,9 +1,14 @@
 import { existsSync, readFileSync } from "node:fs";
 import path from "node:path";
 import * as z from "zod";
+import type { TypeFacts } from "../../drivers/facts.ts";
+import { DRIVERS } from "../../drivers/index.ts";
 import { nearest } from "../base/nearest.ts";
-import { DETAILS, type DetailsType } from "../model/details.ts";
-import { SINK_DETAILS, type SinkType } from "../model/sink-details.ts";
+import { DETAILS } from "../model/details.ts";
+import { isBoundType } from "../model/profile-details.ts";
+import { SINK_DETAILS } from "../model/sink-details.ts";
+import type { SinkFacts } from "../sinks/facts.ts";
+import { SINKS } from "../sinks/index.ts";
 import { UsageError } from "./io.ts";
 
 /** What `collector help TOPIC` prints, which a site without a network needs. */
@@ -12,28 +17,33 @@ interface Topic {
   readonly about: string;
   /** Below the project's root; the package has it as `help/<topic>` beside the program. */
   readonly file: string;
-  readonly source?: DetailsType;
-  readonly sink?: SinkType;
+  /** The command that takes the details of a type, and their schema. */
+  readonly keys?: { readonly command: string; readonly schema: z.ZodType };
 }
 
-const driver = (source: DetailsType, about: string): Topic => ({ about, file: `drivers/${source}/README.md`, source });
+const ofSource = ({ type, title }: TypeFacts): readonly [string, Topic] => [
+  type,
+  {
+    about: `data sources: ${title}${isBoundType(type) ? ", by a profile or a plugin" : ""}`,
+    file: `drivers/${type}/README.md`,
+    keys: { command: `collector source add NAME ${type} key=value …`, schema: DETAILS[type].create },
+  },
+];
+
+const ofSink = ({ type, manual: { topic, about } }: SinkFacts): readonly [string, Topic] => [
+  topic,
+  {
+    about: `data sinks: ${about}`,
+    file: `src/sinks/${type}/README.md`,
+    keys: { command: `collector sink add NAME ${type} key=value …`, schema: SINK_DETAILS[type].create },
+  },
+];
 
 export const HELP_TOPICS: Readonly<Record<string, Topic>> = {
-  modbus_tcp: driver("modbus_tcp", "data sources: Modbus TCP"),
-  opcua: driver("opcua", "data sources: OPC UA"),
-  s7: driver("s7", "data sources: Siemens S7"),
-  s7plus: driver("s7plus", "data sources: Siemens S7plus"),
-  fins: driver("fins", "data sources: Omron FINS"),
-  vendor_a: driver("vendor_a", "data sources: EtherNet/IP, Logix and Micro800"),
-  vendor_gateway: driver("vendor_gateway", "data sources: OPC DA and PVI through a gateway"),
-  odac: driver("odac", "data sources: ODAC, by a profile or a plugin"),
-  vendor_b: driver("vendor_b", "data sources: Vendor B, by a profile or a plugin"),
-  plastcontrol: driver("plastcontrol", "data sources: Plastcontrol, by a profile or a plugin"),
+  ...Object.fromEntries(Object.values(DRIVERS).map(ofSource)),
   profiles: { about: "profiles of devices whose protocol is not public", file: "docs/profiles.md" },
   plugins: { about: "plugins: programs that read devices whose protocol is not public", file: "docs/plugin-protocol.md" },
-  mqtt: { about: "data sinks: an MQTT broker, its topics and messages", file: "src/sinks/mqtt/README.md", sink: "mqtt" },
-  "opcua-server": { about: "data sinks: the OPC UA server that the collector hosts", file: "src/sinks/opcua/README.md", sink: "opcua" },
-  platform: { about: "data sinks: the platform", file: "src/sinks/platform/README.md", sink: "platform" },
+  ...Object.fromEntries(Object.values<SinkFacts>(SINKS).map(ofSink)),
   gateway: { about: "the protocol of vendor_gateway, for who writes a gateway", file: "docs/gateway-protocol.md" },
   settings: { about: "every key of collector.yaml", file: "config/collector.example.yaml" },
   policy: { about: "policy.yaml: where the collector may connect and listen", file: "config/policy.example.yaml" },
@@ -56,12 +66,9 @@ export function topicText(name: string): string {
       `help ${name}: there is no such verb or topic; ${meant === undefined ? "collector help lists both" : `did you mean ${meant}?`}`,
     );
   }
-  const { source, sink, file } = topic;
-  const keys = [
-    ...(source ? [`Keys of \`collector source add NAME ${source} key=value …\`:`, ...keyLines(DETAILS[source].create), ""] : []),
-    ...(sink ? [`Keys of \`collector sink add NAME ${sink} key=value …\`:`, ...keyLines(SINK_DETAILS[sink].create), ""] : []),
-  ];
-  return `${[...keys, documentAt(name, file).trimEnd()].join("\n")}\n`;
+  const { keys, file } = topic;
+  const lines = keys ? [`Keys of \`${keys.command}\`:`, ...keyLines(keys.schema), ""] : [];
+  return `${[...lines, documentAt(name, file).trimEnd()].join("\n")}\n`;
 }
 
 function documentAt(name: string, file: string): string {

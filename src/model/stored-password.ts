@@ -1,5 +1,8 @@
-import type { Details } from "./details.ts";
+import type { Details, DetailsType } from "./details.ts";
 import { placeChanges, secretPlace } from "./secret-place.ts";
+
+/** The field of the details that carries a write-only password, by type. */
+export const PASSWORD_FIELD: { readonly [T in DetailsType]?: string } = { opcua: "user_identity", s7plus: "password" };
 
 /** The place where the details have a password that is stored, as a path in them; undefined: they have none. Pure. */
 export function passwordPath(details: Details): readonly string[] | undefined {

@@ -24,17 +24,17 @@ const RULES: readonly Rule[] = [
   },
   {
     from: /^drivers\/plugin\//,
-    never: /^drivers\/(?!lib\/|driver\.ts|profile\/settings\.ts|SELF\/)/,
+    never: /^drivers\/(?!lib\/|driver\.ts|facts\.ts|profile\/settings\.ts|SELF\/)/,
     why: "a plugin and a profile share the settings of the types that both can read",
   },
   {
     from: /^drivers\/(?!odac\/|vendor_b\/|plastcontrol\/|plugin\/)[a-z0-9_]+\//,
-    never: /^drivers\/(?!lib\/|driver\.ts|simulator\.ts|SELF\/)/,
+    never: /^drivers\/(?!lib\/|(?:driver|facts|replay|simulator)\.ts|SELF\/)/,
     why: "drivers do not know each other",
   },
   {
     from: /^drivers\/(odac|vendor_b|plastcontrol)\//,
-    never: /^drivers\/(?!lib\/|driver\.ts|simulator\.ts|(?:profile|plugin)\/driver\.ts|SELF\/)/,
+    never: /^drivers\/(?!lib\/|(?:driver|facts|replay|simulator)\.ts|(?:profile|plugin)\/driver\.ts|SELF\/)/,
     why: "types without a public protocol are read by a profile or a plugin, and know nothing else of each other",
   },
   { from: /^drivers\/lib\//, never: /^drivers\/(?!lib\/|driver\.ts)/, why: "what drivers share knows no driver" },
@@ -60,7 +60,7 @@ const RULES: readonly Rule[] = [
   },
   { from: /^(src|drivers)\/(?!.*simulator)/, never: /\/simulator(-[a-z]+)?\.ts$/, why: "simulators are no part of the shipped bundle" },
   {
-    from: /^src\/(?!main\.ts|run\.ts|threads\/session\/worker\.ts|commands\/)/,
+    from: /^src\/(?!main\.ts|run\.ts|threads\/(?:session|api)\/worker\.ts|commands\/)/,
     never: /^drivers\/(?!driver\.ts)/,
     why: "only what composes chooses drivers",
   },
@@ -117,13 +117,23 @@ const RULES: readonly Rule[] = [
   },
   {
     from: /^workbench\//,
-    never: /^(src\/(?!model\/|base\/|lib\/capture\/)|drivers\/|gateway\/|simulators\/|npm:|test\/)/,
-    why: "the workbench is a package of its own, with nothing of the collector but its words and the form of its captures",
+    never: /^(src\/(?!model\/|base\/|lib\/capture\/)|drivers\/(?!([a-z0-9_]+\/)?(facts|replay)\.ts$)|gateway\/|simulators\/|npm:|test\/)/,
+    why: "the workbench is a package of its own, with nothing of the collector but its words, its protocols' frames and the form of its captures",
   },
   {
     from: /^(src|drivers|gateway|simulators)\//,
     never: /^workbench\//,
     why: "the collector reads no capture: the package collector-workbench brings what does",
+  },
+  {
+    from: /^drivers\/(?!profile\/)([a-z0-9_]+\/)?(facts|replay)\.ts/,
+    never: /^(src\/(?!model\/|base\/)|drivers\/(?!(facts|replay)\.ts|SELF\/facts\.ts)|npm:(?!zod$))/,
+    why: "the facts of a type and its replay are read where no driver is loaded",
+  },
+  {
+    from: /^(src|drivers)\/(?!([a-z0-9_]+\/)?replay\.ts)/,
+    never: /^drivers\/(?!profile\/)([a-z0-9_]+\/)?replay\.ts/,
+    why: "what replays a device is the workbench's, and no part of the collector",
   },
   { from: /^(src|drivers)\//, never: /^test\//, why: "tests use the program, not the reverse" },
 ];

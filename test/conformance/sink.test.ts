@@ -1,5 +1,6 @@
 import { expect, test } from "vitest";
 import { SINKS } from "../../src/sinks/index.ts";
+import { facts as lines } from "../example/lines/facts.ts";
 import { startReceiver } from "../example/lines/receiver.ts";
 import { startBroker } from "../support/broker.ts";
 import { startPlatform } from "../support/platform.ts";
@@ -123,5 +124,5 @@ checkOutgoing(
       ["no_such_setting", 1],
     ],
   },
-  { lines: { delivery: "every", takesExploration: false, kind: () => import("../example/lines/sink.ts") } },
+  { lines: { ...lines, kind: () => import("../example/lines/sink.ts") } },
 );

@@ -1,11 +1,15 @@
 import { realpathSync } from "node:fs";
 import { z } from "zod";
+import { DRIVERS } from "../../drivers/index.ts";
 import { type Operation, ROUTES } from "../../src/api/routes/index.ts";
 import type { Route } from "../../src/api/routes/route.ts";
 import { ANSWER_SCHEMAS } from "../../src/api/routes/schema-names.ts";
-import { EXAMPLES, type Example } from "../../src/api/server/openapi-examples.ts";
+import { type Example, examplesOf } from "../../src/api/server/openapi-examples.ts";
 import { DETAILS } from "../../src/model/details.ts";
 import { SINK_DETAILS } from "../../src/model/sink-details.ts";
+import { SINKS } from "../../src/sinks/index.ts";
+
+const EXAMPLES = examplesOf({ sources: DRIVERS, sinks: SINKS });
 
 /** `bin/collector-node test/contract/reference.ts > docs/api/reference.md`: the operations of the API, from the routes themselves. */
 

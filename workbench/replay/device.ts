@@ -1,8 +1,9 @@
 import dgram from "node:dgram";
 import net from "node:net";
+import type { Protocol } from "../../drivers/replay.ts";
 import { RecentMap } from "../../src/base/recent-map.ts";
 import type { ReplayCounts, RunningReplay, ServeOptions } from "../../src/model/workbench.ts";
-import { essenceOf, messageIn, type Protocol } from "./protocols.ts";
+import { essenceOf, messageIn } from "./protocols.ts";
 import type { RecordedDevice } from "./recording.ts";
 import type { Script } from "./script.ts";
 

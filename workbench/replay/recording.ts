@@ -1,6 +1,7 @@
+import type { Protocol } from "../../drivers/replay.ts";
 import { type End, endText } from "../../src/model/address.ts";
 import type { Conversation, Piece, RecordingCounts, RecordingWish } from "../../src/model/workbench.ts";
-import { isAnswerTo, isDevicePort, isFromClient, messageIn, type Protocol, protocolOf } from "./protocols.ts";
+import { isAnswerTo, isDevicePort, isFromClient, messageIn, protocolOf } from "./protocols.ts";
 import { type Asked, type Room, Script } from "./script.ts";
 
 /** A device of a recording over one transport. */

@@ -1,4 +1,5 @@
-import { answerFor, essenceOf, type Protocol } from "./protocols.ts";
+import type { Protocol } from "../../drivers/replay.ts";
+import { answerFor, essenceOf } from "./protocols.ts";
 
 /** What a device was asked in a recording, and what it answered: in the order of the recording, then the last again. */
 

@@ -1,5 +1,5 @@
 import * as z from "zod";
-import { DETAILS, detailsCreateSchema, detailsReadSchema } from "../../model/details.ts";
+import { DETAILS, DETAILS_TYPES, detailsCreateSchema, detailsReadSchema } from "../../model/details.ts";
 import { reasonSchema } from "../../model/reason-schema.ts";
 import {
   capabilitiesSchema,
@@ -33,9 +33,11 @@ const pascal = (text: string): string =>
     .map((word) => word.slice(0, 1).toUpperCase() + (/^[A-Z0-9]{2,}$/.test(word) ? word.slice(1).toLowerCase() : word.slice(1)))
     .join("");
 
+const innerOf = (schema: z.ZodType): z.ZodType => (schema instanceof z.ZodOptional ? (schema.unwrap() as z.ZodType) : schema);
+
 /** A union by its discriminator, and each variant of it. */
 function union(name: string, schema: z.ZodType, variantName = (tag: string): string => `${name}${tag}`): Named {
-  const inner = schema instanceof z.ZodOptional ? (schema.unwrap() as z.ZodType) : schema;
+  const inner = innerOf(schema);
   if (!(inner instanceof z.ZodDiscriminatedUnion)) throw new Error(`${name} is not a discriminated union`);
   const { discriminator } = inner._zod.def;
   const variants = (inner.options as readonly z.ZodObject[]).map((option): [string, z.ZodType] => {
@@ -46,22 +48,16 @@ function union(name: string, schema: z.ZodType, variantName = (tag: string): str
   return [[name, inner], ...variants];
 }
 
-/** What is inside the details, in the form in which it is read and in that in which it is created. */
-const insideDetails = (form: "read" | "create", suffix: string): Named => [
-  [`OpcuaSecuritySettings${suffix}`, DETAILS.opcua[form].shape.security_settings],
-  ...union(`OpcuaUserIdentity${suffix}`, DETAILS.opcua[form].shape.user_identity, (tag) => `OpcuaUserIdentity${tag}${suffix}`),
-  ...union(
-    `VendorGatewayProtocolDetails${suffix}`,
-    DETAILS.vendor_gateway[form].shape.protocol_details,
-    (tag) => `VendorGatewayProtocolDetails${tag}${suffix}`,
-  ),
-  ...union(
-    `PlastcontrolReadoutMode${suffix}`,
-    DETAILS.plastcontrol[form].shape.readout_mode,
-    (tag) => `PlastcontrolReadoutMode${tag}${suffix}`,
-  ),
-  ...union(`S7plusPassword${suffix}`, DETAILS.s7plus[form].shape.password, (tag) => `S7plusPassword${tag}${suffix}`),
-];
+/** Objects and unions inside the details of each type, in the form in which they are read or in that in which they are created. */
+const insideDetails = (form: "read" | "create", suffix: string): Named =>
+  DETAILS_TYPES.flatMap((type) =>
+    Object.entries<z.ZodType>(DETAILS[type][form].shape).flatMap(([field, schema]) => {
+      const name = `${pascal(type)}${pascal(field)}`;
+      const inner = innerOf(schema);
+      if (inner instanceof z.ZodObject) return [[`${name}${suffix}`, inner] as const];
+      return inner instanceof z.ZodDiscriminatedUnion ? union(`${name}${suffix}`, inner, (tag) => `${name}${tag}${suffix}`) : [];
+    }),
+  );
 
 /** In requests and in answers. */
 const COMMON: Named = [

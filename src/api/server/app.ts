@@ -20,6 +20,7 @@ import { hasMoreParts } from "./json-parts.ts";
 import { textOf } from "./json-text.ts";
 import type { Authenticate, Caller } from "./keys.ts";
 import { describeApi } from "./openapi.ts";
+import type { CreatedExamples } from "./openapi-examples.ts";
 import type { RefusedKeys } from "./refused-keys.ts";
 
 const BODY_BYTES = 2 ** 20;
@@ -47,18 +48,19 @@ export interface AppOptions {
   /** True: what crosses the network is encrypted. */
   readonly isEncrypted: boolean;
   readonly version: string;
+  readonly created: CreatedExamples;
   readonly log: Log;
 }
 
 /** The HTTP side of the API: routes, authorization, validation, errors, OpenAPI. It does not listen yet. */
 export async function createApp(options: AppOptions): Promise<FastifyInstance> {
-  const { handlers, isEncrypted, version, log } = options;
+  const { handlers, isEncrypted, version, created, log } = options;
   const app = createFastify();
   const callers = new WeakMap<FastifyRequest, Caller>();
   setValidation(app, log);
   setBodyParser(app);
   checkRequests(app, options, callers);
-  serveOpenApi(app, version);
+  serveOpenApi(app, version, created);
   const taken = new Map<string, Method[]>([["/api/openapi.json", ["GET"]]]);
   for (const [operation, definition] of Object.entries(ROUTES) as [keyof AuditedHandlers, Route][]) {
     const url = toFastifyPath(definition.path);
@@ -149,10 +151,10 @@ async function refuseKey(throttle: Throttle, request: FastifyRequest, reply: Fas
 }
 
 /** The description is made when it is first asked for, and once. */
-function serveOpenApi(app: FastifyInstance, version: string): void {
+function serveOpenApi(app: FastifyInstance, version: string, created: CreatedExamples): void {
   let made: { readonly text: string; readonly etag: string } | undefined;
   app.get("/api/openapi.json", (request, reply) => {
-    made ??= withEtag(JSON.stringify(describeApi(ROUTES, version)));
+    made ??= withEtag(JSON.stringify(describeApi(ROUTES, version, created)));
     reply.header("etag", made.etag);
     if (matchesNone(request.headers["if-none-match"], made.etag)) return reply.code(304).send();
     return reply

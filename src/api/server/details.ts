@@ -1,29 +1,11 @@
-import type { z } from "zod";
-import { type Details, type DetailsType, detailsCreateSchema, toReadDetails } from "../../model/details.ts";
+import * as z from "zod";
+import { DETAILS, type Details, detailsCreateSchema, toReadDetails } from "../../model/details.ts";
 import { detailsWithoutUser } from "../../model/endpoint-url.ts";
-import { type SinkDetails, type SinkType, sinkDetailsCreateSchema, toReadSinkDetails } from "../../model/sink-details.ts";
-import { passwordBoundChanges, passwordPath } from "../../model/stored-password.ts";
+import { SINK_DETAILS, type SinkDetails, sinkDetailsCreateSchema, toReadSinkDetails } from "../../model/sink-details.ts";
+import { PASSWORD_FIELD, passwordBoundChanges, passwordPath } from "../../model/stored-password.ts";
 import { HttpProblem, invalid, validationEntries } from "./errors.ts";
 
 type Fields = Readonly<Record<string, unknown>>;
-
-/**
- * Fields whose stored form may be one that only a read knows (API-V2, 2.2 against 2.4) or lacks its write-only part, each with a form
- * that creation accepts; undefined: creation has no such field. It is used while the other fields are validated.
- */
-const STAND_INS: { readonly [T in DetailsType]?: Fields } = {
-  opcua: { endpoint_url: "opc.tcp://stored", user_identity: { type: "Anonymous" } },
-  vendor_gateway: { protocol_details: { protocol: "PVI", path: "" } },
-  odac: { protocol_override: undefined },
-  plastcontrol: { readout_mode: { type: "active" } },
-  s7plus: { password: { type: "none" } },
-};
-
-/** An address is judged where it is given: a stored one that is none holds up no change of other fields. */
-const HOST_STAND_IN: Fields = { host: "stored" };
-
-/** Fields that carry a write-only secret. */
-const SECRET_FIELDS: { readonly [T in DetailsType]?: string } = { opcua: "user_identity", s7plus: "password" };
 
 export interface StoredDetails {
   readonly type: string;
@@ -46,21 +28,12 @@ export interface MergedDetails {
 export function mergeDetails({ type, details: found, hasPassword }: StoredDetails, patch: Fields): MergedDetails {
   keepType(type, patch);
   const { details: stored } = detailsWithoutUser(found);
-  const standIns: Fields = stored === null ? {} : { ...HOST_STAND_IN, ...STAND_INS[stored.type] };
-  const kept = Object.keys(standIns).filter((field) => !Object.hasOwn(patch, field));
-  const candidate: Record<string, unknown> = { ...stored, ...patch };
-  for (const field of kept) {
-    if (standIns[field] === undefined) delete candidate[field];
-    else candidate[field] = standIns[field];
-  }
-  const created = validated(detailsCreateSchema, candidate);
+  const { created, kept } = merged(detailsCreateSchema, stored === null ? {} : { schema: DETAILS[stored.type].create, stored }, patch);
   const { details, secrets } = toReadDetails(created);
-  const original: Fields = { ...stored };
-  const merged = { ...details, ...Object.fromEntries(kept.map((field) => [field, original[field]])) };
-  const secretField = SECRET_FIELDS[details.type];
   // Every field is of the read form: as toReadDetails made it, or as it was stored.
-  const result = merged as Details;
-  if (stored === null || secretField === undefined || !kept.includes(secretField)) return { details: result, secrets };
+  const result = { ...details, ...kept } as Details;
+  const secretField = PASSWORD_FIELD[details.type];
+  if (stored === null || secretField === undefined || !Object.hasOwn(kept, secretField)) return { details: result, secrets };
   if (hasPassword) requirePassword(stored, result);
   return { details: result, secrets: undefined };
 }
@@ -78,13 +51,6 @@ function requirePassword(stored: Details, merged: Details): void {
   });
 }
 
-/** As STAND_INS, for data sinks: the stored users have no passwords. */
-const SINK_STAND_INS: { readonly [T in SinkType]: Fields } = {
-  mqtt: { ...HOST_STAND_IN, publish_interval: undefined },
-  opcua: { users: [] },
-  platform: { publish_interval: undefined },
-};
-
 export interface MergedSinkDetails {
   readonly details: SinkDetails;
   /** As in MergedDetails. */
@@ -95,15 +61,11 @@ export interface MergedSinkDetails {
 export function mergeSinkDetails(type: string, found: SinkDetails, patch: Fields): MergedSinkDetails {
   keepType(type, patch);
   const { details: stored } = detailsWithoutUser(found);
-  const original: Fields = { ...stored };
-  const standIns = SINK_STAND_INS[stored.type];
-  const kept = Object.keys(standIns).filter((field) => Object.hasOwn(original, field) && !Object.hasOwn(patch, field));
-  const candidate = { ...stored, ...patch, ...Object.fromEntries(kept.map((field) => [field, standIns[field]])) };
-  const { details, secrets } = toReadSinkDetails(validated(sinkDetailsCreateSchema, candidate));
-  const merged = { ...details, ...Object.fromEntries(kept.map((field) => [field, original[field]])) };
+  const { created, kept } = merged(sinkDetailsCreateSchema, { schema: SINK_DETAILS[stored.type].create, stored }, patch);
+  const { details, secrets } = toReadSinkDetails(created);
   const keepsSecrets = stored.type !== "opcua" || !Object.hasOwn(patch, "users");
   // Every field is of the read form: as toReadSinkDetails made it, or as it was stored.
-  return { details: merged as SinkDetails, secrets: keepsSecrets ? undefined : secrets };
+  return { details: { ...details, ...kept } as SinkDetails, secrets: keepsSecrets ? undefined : secrets };
 }
 
 function keepType(type: string, patch: Fields): void {
@@ -111,6 +73,29 @@ function keepType(type: string, patch: Fields): void {
     throw new HttpProblem(422, [
       { loc: ["body", "details", "type"], msg: `the type cannot change: it is ${type}`, type: "immutable", ctx: { expected: type } },
     ]);
+}
+
+/** A stored record with the schema of its creation; empty: nothing is stored. */
+type Before = { readonly schema: z.ZodObject; readonly stored: Fields } | { readonly schema?: never; readonly stored?: never };
+
+/**
+ * `patch` over what is stored, as a creation. A stored field that creation would not take so (a form that only a read knows, a password that is
+ * write-only, an address that was never judged) is `kept` as it is: it holds up no change of other fields (API-V2, 2.2 against 2.4).
+ */
+function merged<T extends z.ZodType>(
+  creation: T,
+  { schema, stored = {} }: Before,
+  patch: Fields,
+): { readonly created: z.output<T>; readonly kept: Fields } {
+  const isTaken = (field: string, value: unknown): boolean => schema?.shape[field]?.safeParse(value).success === true;
+  const isKept = ([field, value]: readonly [string, unknown]): boolean => !Object.hasOwn(patch, field) && !isTaken(field, value);
+  const kept = Object.fromEntries(Object.entries(stored).filter(isKept));
+  const others = Object.fromEntries(Object.entries(stored).filter(([field]) => !Object.hasOwn(kept, field)));
+  const standing = Object.keys(kept).filter((field) => schema && Object.hasOwn(schema.shape, field));
+  if (!schema || standing.length === 0) return { created: validated(creation, { ...others, ...patch }), kept };
+  const lenient = schema.safeExtend(Object.fromEntries(standing.map((field) => [field, z.unknown()])));
+  const created = validated(lenient, { ...others, ...Object.fromEntries(standing.map((field) => [field, kept[field]])), ...patch });
+  return { created: created as z.output<T>, kept };
 }
 
 function validated<T extends z.ZodType>(schema: T, candidate: Fields): z.output<T> {

@@ -9,6 +9,19 @@ export interface Example {
   readonly answer?: unknown;
 }
 
+interface Created {
+  readonly name: string;
+  readonly details: object;
+}
+type CreatedByType = Readonly<Record<string, { readonly created: Created }>>;
+
+/** The facts of the types of data sources and data sinks, by type, with a record of each as it is created. */
+export interface CreatedExamples {
+  readonly sources: CreatedByType;
+  readonly sinks: CreatedByType;
+}
+export const NO_EXAMPLES: CreatedExamples = { sources: {}, sinks: {} };
+
 export const EXAMPLE_COLLECTOR = "c0117ec7-0000-4000-8000-000000000001";
 const ANOTHER_COLLECTOR = "c0117ec7-0000-4000-8000-000000000002";
 const MACHINE = "3ac41e00-0000-4000-8000-000000000001";
@@ -18,8 +31,8 @@ export const EXAMPLE_SINK = "51c40000-0000-4000-8000-000000000001";
 const VARIABLE = "7a21ab1e-0000-4000-8000-000000000001";
 const READ_AT = "2026-11-20T09:00:00.123Z";
 
-const source = (name: string, details: object) => ({ name, collector: EXAMPLE_COLLECTOR, machine: MACHINE, details });
-const sink = (name: string, details: object) => ({ name, collector: EXAMPLE_COLLECTOR, details });
+const source = ({ name, details }: Created) => ({ name, collector: EXAMPLE_COLLECTOR, machine: MACHINE, details });
+const sink = ({ name, details }: Created) => ({ name, collector: EXAMPLE_COLLECTOR, details });
 const page = (record: object) => ({ data: [record], metadata: { next_cursor: null } });
 
 const createdSource = {
@@ -62,53 +75,21 @@ const machine = { uuid: MACHINE, name: "press 1", site: SITE };
 const loss = { id: "example-refused-1", from: "2026-11-20T09:00:00.000Z", to: "2026-11-20T09:10:00.000Z", count: 600, reason: "refused" };
 const sample = { time: READ_AT, variable: VARIABLE, value: 21.5, quality: "good" };
 
-export const EXAMPLES: Readonly<Partial<Record<Operation, Example>>> = {
+const mapped = (types: CreatedByType, body: (one: Created) => object) =>
+  Object.fromEntries(Object.entries(types).map(([type, { created }]) => [type, body(created)]));
+
+/** An example for each operation that has one; `sources` and `sinks` are those of their types. Pure. */
+export const examplesOf = ({ sources, sinks }: CreatedExamples): Readonly<Partial<Record<Operation, Example>>> => ({
   listDataSources: { answer: page(readSource) },
   createDataSource: {
-    requests: {
-      modbus_tcp: source("press-1", { type: "modbus_tcp", host: "192.168.0.10" }),
-      vendor_a: source("packer-1", { type: "vendor_a", host: "192.168.0.11" }),
-      s7: source("mixer-1", { type: "s7", host: "192.168.0.12", slot: 1 }),
-      vendor_b: source("mould-1", { type: "vendor_b", host: "192.168.0.13", machine: "C6", initialization_mode: "Default" }),
-      fins: source("filler-1", { type: "fins", host: "192.168.0.14", local_address: "0.99.0", remote_address: "0.10.0" }),
-      opcua: source("line-2", {
-        type: "opcua",
-        host: "192.168.0.15",
-        port: 4840,
-        endpoint_url: "opc.tcp://192.168.0.15:4840/plant",
-        security_settings: {
-          security_mode: "SignAndEncrypt",
-          endpoint_security_policy: "Basic256Sha256",
-          token_security_policy: "Basic256Sha256",
-        },
-        user_identity: { type: "UserNamePassword", username: "reader", password: "write-only" },
-      }),
-      vendor_gateway: source("oven-1", {
-        type: "vendor_gateway",
-        host: "192.168.0.16",
-        port: 7000,
-        protocol_details: { protocol: "OPC_DA", server_name: "Plant.OpcDa.1" },
-      }),
-      odac: source("lathe-1", { type: "odac", host: "192.168.0.17" }),
-      plastcontrol: source("film-1", { type: "plastcontrol", host: "192.168.0.18", port: 4000, readout_mode: { type: "active" } }),
-      s7plus: source("palletizer-1", {
-        type: "s7plus",
-        host: "192.168.0.19",
-        port: 102,
-        password: { type: "set", value: "write-only" },
-      }),
-    },
+    requests: mapped(sources, source),
     answer: createdSource,
   },
   getDataSource: { answer: readSource },
   patchDataSource: { requests: { interval: { readout_interval: 5, details: { ephemeral_connections: false } } } },
   listDataSinks: { answer: page(createdSink) },
   createDataSink: {
-    requests: {
-      mqtt: sink("hall 3", { type: "mqtt", host: "broker.plant.example", topic: "hall3/{source}/{variable}" }),
-      opcua: sink("scada", { type: "opcua", port: 4842, path: "/collector", users: [{ username: "scada", password: "write-only" }] }),
-      platform: sink("platform", { type: "platform" }),
-    },
+    requests: mapped(sinks, sink),
     answer: createdSink,
   },
   getDataSink: { answer: createdSink },
@@ -167,7 +148,7 @@ export const EXAMPLES: Readonly<Partial<Record<Operation, Example>>> = {
     requests: { variables: { variables: [VARIABLE], start: "2026-11-20T09:00:00Z", end: "2026-11-20T10:00:00Z" } },
     answer: page({ ...sample, data_source: SOURCE }),
   },
-};
+});
 
 /** Bodies of problems by status. */
 export const PROBLEM_EXAMPLES: Readonly<Record<string, unknown>> = {

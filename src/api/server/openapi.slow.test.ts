@@ -1,8 +1,12 @@
 import { expect, test } from "vitest";
+import { DRIVERS } from "../../../drivers/index.ts";
+import { SINKS } from "../../sinks/index.ts";
 import { type Operation, ROUTES } from "../routes/index.ts";
 import type { Route } from "../routes/route.ts";
-import { EXAMPLE_COLLECTOR, EXAMPLE_SINK, EXAMPLES, PROBLEM_EXAMPLES } from "./openapi-examples.ts";
+import { EXAMPLE_COLLECTOR, EXAMPLE_SINK, examplesOf, PROBLEM_EXAMPLES } from "./openapi-examples.ts";
 import { COLLECTOR, type Sent, startTestServer } from "./testing.ts";
+
+const EXAMPLES = examplesOf({ sources: DRIVERS, sinks: SINKS });
 
 /** In an order in which each finds what it needs, and with the filter under which it answers what the example shows. */
 const ORDER: readonly (readonly [Operation, filter?: string])[] = [

@@ -1,16 +1,19 @@
 import { Ajv2020 } from "ajv/dist/2020.js";
 import formats from "ajv-formats";
 import { describe, expect, it } from "vitest";
+import { DRIVERS } from "../../../drivers/index.ts";
 import { DETAILS_TYPES } from "../../model/details.ts";
 import { REASON_TYPES } from "../../model/reason-schema.ts";
 import { SINK_TYPES } from "../../model/sink-details.ts";
+import { SINKS } from "../../sinks/index.ts";
 import { ROUTES } from "../routes/index.ts";
 import { describeApi } from "./openapi.ts";
+import { NO_EXAMPLES } from "./openapi-examples.ts";
 
 interface Node {
   readonly [key: string]: Node;
 }
-const api = describeApi(ROUTES, "1.2.3") as unknown as Node;
+const api = describeApi(ROUTES, "1.2.3", { sources: DRIVERS, sinks: SINKS }) as unknown as Node;
 const schemas = api["components"]?.["schemas"] ?? {};
 const operations = Object.values(api["paths"] ?? {}).flatMap((path) => Object.values(path));
 const resolved = (node: Node | undefined): Node => {
@@ -112,6 +115,6 @@ describe("the OpenAPI description", () => {
 
   it("has the same definition for one name in both directions, and refuses a schema without a name", () => {
     const route = { ...ROUTES.getSite, responses: { 200: ROUTES.getSite.responses[200].describe("another") } };
-    expect(() => describeApi({ getSite: route }, "1")).toThrow(/200 of getSite has no name/);
+    expect(() => describeApi({ getSite: route }, "1", NO_EXAMPLES)).toThrow(/200 of getSite has no name/);
   });
 });

@@ -2,7 +2,7 @@ import * as z from "zod";
 import type { Operation } from "../routes/index.ts";
 import { type Route, tagOf } from "../routes/route.ts";
 import { ANSWER_SCHEMAS, REQUEST_SCHEMAS } from "../routes/schema-names.ts";
-import { EXAMPLES, type Example, PROBLEM_EXAMPLES } from "./openapi-examples.ts";
+import { type CreatedExamples, type Example, examplesOf, PROBLEM_EXAMPLES } from "./openapi-examples.ts";
 
 /** JSON of any shape: OpenAPI is a format of others, which tests hold. */
 type Json = Readonly<Record<string, unknown>>;
@@ -99,12 +99,13 @@ const DONE: Readonly<Record<number, string>> = {
 };
 
 /** The API as OpenAPI 3.1: every schema by a name, unions by their discriminators, each answer with its headers and an example. Pure. */
-export function describeApi(routes: Readonly<Record<string, Route>>, version: string): Json {
+export function describeApi(routes: Readonly<Record<string, Route>>, version: string, created: CreatedExamples): Json {
+  const examples = examplesOf(created);
   const requests = new Schemas(REQUEST_SCHEMAS, "input");
   const answers = new Schemas(ANSWER_SCHEMAS, "output");
   const paths: Record<string, Record<string, Json>> = {};
   for (const [operation, route] of Object.entries(routes)) {
-    const described = describeOperation(operation as Operation, route, requests, answers);
+    const described = describeOperation(operation as Operation, route, examples[operation as Operation], requests, answers);
     paths[route.path] = { ...paths[route.path], [route.method.toLowerCase()]: described };
   }
   return {
@@ -151,8 +152,8 @@ function joined(requests: Readonly<Record<string, Json>>, answers: Readonly<Reco
   return Object.fromEntries(Object.entries({ ...requests, ...answers }).sort(([a], [b]) => (a < b ? -1 : 1)));
 }
 
-function describeOperation(operation: Operation, route: Route, requests: Schemas, answers: Schemas): Json {
-  const example = EXAMPLES[operation];
+function describeOperation(operation: Operation, route: Route, example: Example | undefined, requests: Schemas, answers: Schemas): Json {
+  const answerWith = (status: number, schema: z.ZodType | null): Json => answerOf({ operation, route, example }, status, schema, answers);
   return {
     operationId: operation,
     summary: route.summary,
@@ -162,23 +163,27 @@ function describeOperation(operation: Operation, route: Route, requests: Schemas
       requestBody: { required: true, content: json(requests.of(route.body, `the body of ${operation}`), bodyExamples(example)) },
     }),
     responses: {
-      ...Object.fromEntries(
-        Object.entries(route.responses).map(([status, schema]) => [status, answerOf(operation, route, Number(status), schema, answers)]),
-      ),
+      ...Object.fromEntries(Object.entries(route.responses).map(([status, schema]) => [status, answerWith(Number(status), schema)])),
       ...Object.fromEntries(
         [...EVERYWHERE, ...(route.body ? WITH_BODY : []), ...(route.query ? WITH_QUERY : [])].map((status) => [
           status,
-          answerOf(operation, route, status, null, answers),
+          answerWith(status, null),
         ]),
       ),
     },
   };
 }
 
-function answerOf(operation: Operation, route: Route, status: number, schema: z.ZodType | null, answers: Schemas): Json {
+interface Described {
+  readonly operation: Operation;
+  readonly route: Route;
+  readonly example: Example | undefined;
+}
+
+function answerOf({ operation, route, example }: Described, status: number, schema: z.ZodType | null, answers: Schemas): Json {
   const problem = PROBLEMS[status];
   if (problem) return refTo("responses", problem[0]);
-  const answer = EXAMPLES[operation]?.answer;
+  const answer = example?.answer;
   return {
     description: DONE[status] ?? String(status),
     ...headersOf([...(hasEtag(route, status) ? ["ETag"] : []), ...(status === 201 ? ["Location"] : [])]),

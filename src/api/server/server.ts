@@ -24,6 +24,7 @@ import { openInventory } from "./inventory.ts";
 import { createAuthenticate, ensureKeyFiles } from "./keys.ts";
 import { parseListen } from "./listening.ts";
 import { openMachineReach } from "./machine-reach.ts";
+import { type CreatedExamples, NO_EXAMPLES } from "./openapi-examples.ts";
 import { RefusedKeys, type TellRefused } from "./refused-keys.ts";
 import { openSecretStore } from "./secrets.ts";
 import { openSites } from "./sites.ts";
@@ -45,6 +46,8 @@ export interface ApiServerOptions extends ApiWorkerData {
   readonly onRefusedKeys?: (count: number) => void;
   /** The last change that somebody made: at the start, and whenever it is another one. */
   readonly onChanged?: (change: ConfigChange) => void;
+  /** For the API's description; absent: creations in it have no example. */
+  readonly created?: CreatedExamples;
 }
 
 export interface ApiServer {
@@ -108,6 +111,7 @@ export async function startApiServer(options: ApiServerOptions): Promise<ApiServ
       throttle: createThrottle(),
       isEncrypted: certificate !== undefined,
       version: options.version,
+      created: options.created ?? NO_EXAMPLES,
       log,
     });
     await app.ready();

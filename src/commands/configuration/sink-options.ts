@@ -9,8 +9,9 @@ import { messageOf } from "../../model/failure.ts";
 import type { Settings } from "../../model/settings.ts";
 import type { SinkType } from "../../model/sink-details.ts";
 import { asOwnerOf } from "../../os/owner.ts";
-import { settingsSchema as mqttSettings, topicNeed } from "../../sinks/mqtt/settings.ts";
-import { settingsSchema as opcuaSettings } from "../../sinks/opcua/settings.ts";
+import type { SinkFacts } from "../../sinks/facts.ts";
+import { SINKS } from "../../sinks/index.ts";
+import type { AnySinkKind } from "../../sinks/sink.ts";
 import { readIn } from "../files.ts";
 import { UsageError } from "../io.ts";
 import { issueWords, type JsonSchema, keyIn, keysOf, toJsonSchema } from "./fields.ts";
@@ -23,18 +24,17 @@ type Sink = { readonly uuid: string; readonly name: string | null };
 const MAX_PEM_BYTES = 1_048_576;
 const PEM_FILES = ["ca_file", "cert_file", "key_file"] as const;
 
-const SCHEMAS: Readonly<Record<SinkType, z.ZodObject | undefined>> = {
-  mqtt: mqttSettings.safeExtend(deliverySettings.shape),
-  opcua: opcuaSettings,
-  platform: undefined,
-};
+/** Those of the kind, and of the delivery where that keeps the history for it. */
+function schemaOf(type: SinkType): z.ZodObject {
+  const { settings, delivery }: SinkFacts = SINKS[type];
+  return delivery === "every" ? settings.safeExtend(deliverySettings.shape) : settings;
+}
 
 /** Keys for words: those of the kind's local options, without those that name where a password is. */
 export function optionKeysOf(type: SinkType): ReadonlyMap<string, JsonSchema> {
-  const schema = SCHEMAS[type];
-  if (!schema) return new Map();
+  const schema = schemaOf(type);
   const keys = [...keysOf(toJsonSchema(schema))].filter(([key]) => !key.startsWith("password_"));
-  return new Map([...keys, ...(type === "mqtt" ? [["tls", { type: "boolean" }] as const] : [])]);
+  return new Map([...keys, ...("tls" in schema.shape ? [["tls", { type: "boolean" }] as const] : [])]);
 }
 
 /** What words change of the options: given ones, with objects inside, and the keys that an empty text removes. */
@@ -66,12 +66,12 @@ export interface NextOptions {
  * The options as they will be, checked like those of the settings file. Certificates and keys are read here and kept as copies, because the
  * service may not see a person's folders. Throws UsageError, which names the key and what would be right.
  */
-export function nextOptions(
+export async function nextOptions(
   type: SinkType,
   { given, removed }: OptionChange,
   now: Options,
-  { stateDir, topic }: { readonly stateDir: string; readonly topic: string },
-): NextOptions {
+  { stateDir, details }: { readonly stateDir: string; readonly details: object },
+): Promise<NextOptions> {
   const tlsGiven = given["tls"];
   const { copies, pems } = pemCopies(isObject(tlsGiven) ? tlsGiven : {}, stateDir);
   const before = isObject(now["tls"]) ? now["tls"] : undefined;
@@ -81,9 +81,10 @@ export function nextOptions(
   const { tls: _, ...rest } = { ...now, ...given };
   const all = { ...rest, ...(kept && { tls: kept }) };
   const options = Object.fromEntries(Object.entries(all).filter(([key]) => !removed.includes(key)));
-  const checked = SCHEMAS[type]?.safeParse(options);
-  if (checked && !checked.success) throw new UsageError(issueWords(checked.error).join("\n"));
-  const need = type === "mqtt" ? topicNeed(mqttSettings.parse(withoutDelivery(options)), topic) : undefined;
+  const checked = schemaOf(type).safeParse(options);
+  if (!checked.success) throw new UsageError(issueWords(checked.error).join("\n"));
+  const { default: kind }: { readonly default: AnySinkKind } = await SINKS[type].kind();
+  const need = kind.settingsProblem?.(kind.settings.parse(withoutDelivery(options)), details);
   if (need !== undefined) throw new UsageError(need);
   return { options, pems };
 }

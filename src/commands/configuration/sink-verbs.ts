@@ -1,3 +1,5 @@
+import type { SinkFacts } from "../../sinks/facts.ts";
+import { SINKS } from "../../sinks/index.ts";
 import { FILE_IN, FILE_OUT, JSON_ARRAY, KEY_FILE, type Option, PASSWORD_FILE, type VerbGroup } from "../verb.ts";
 import type { ApiOptions } from "./api-connection.ts";
 import type { SinkFields } from "./sink.ts";
@@ -31,13 +33,7 @@ export const SINK_VERBS: VerbGroup = {
         type: "mqtt, opcua or platform",
         fields: "details and options as key=value; an unknown key is answered with the known ones",
       },
-      examples: [
-        "collector sink add plant mqtt host=10.0.0.2 topic='plant/{source}'",
-        "sudo collector sink add plant mqtt host=broker.example port=8883 topic='plant/{source}' tls.ca_file=ca.pem username=line-3",
-        "collector sink add server opcua port=4840 --user reader",
-        "collector sink add server opcua security_modes=SignAndEncrypt --user reader=pw.txt --user scada=pw2.txt",
-        "collector sink add platform platform",
-      ],
+      examples: Object.values<SinkFacts>(SINKS).flatMap(({ examples }) => examples),
       options: [KEY_FILE, USER, ...PASSWORD],
       notes: KEPT_HERE,
       run: async (io, name: string, type: string, words: string[], options: SinkFields) =>

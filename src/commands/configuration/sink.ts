@@ -16,12 +16,13 @@ import {
   type NextOptions,
   nextOptions,
   type OptionChange,
+  optionKeysOf,
   optionWords,
   overruled,
   requireCollectorHere,
   withOptions,
 } from "./sink-options.ts";
-import { type SinkUser, sinkDetails, sinkDetailsPatch, sinkWords } from "./source-details.ts";
+import { hasUsers, type SinkUser, sinkDetails, sinkDetailsPatch, sinkWords } from "./source-details.ts";
 import { givenPassword, type PasswordOptions, refuseBoth } from "./source-password.ts";
 import { sinkTypeOf } from "./type-words.ts";
 
@@ -43,7 +44,7 @@ export function sinkAdd(name: string, typeText: string, words: readonly string[]
     const type = sinkTypeOf(typeText);
     const given = sinkWords(type, words);
     const details = sinkDetails(type, given.details, await usersOf(options, io));
-    const local = localOf(api, type, given.options, {}, details, options);
+    const local = await localOf(api, type, given.options, {}, details, options);
     if ((await sinksOf(api)).some((sink) => sink.name === name))
       throw new UsageError(`there is a data sink ${name} already; collector sink set ${name} changes it`);
     const password = await passwordOf(local, name, "add", options, io);
@@ -72,7 +73,7 @@ export function sinkSet(name: string, words: readonly string[], options: SinkFie
     const given = sinkWords(type, words);
     const details = sinkDetailsPatch(type, given.details, await usersOf(options, io));
     const next = { ...objectOf(sink.details), ...details };
-    const local = localOf(api, type, given.options, keptOptionsOf(api.settings, sink), next, options, sink);
+    const local = await localOf(api, type, given.options, keptOptionsOf(api.settings, sink), next, options, sink);
     const password = await passwordOf(local, sink.name ?? sink.uuid, "set", options, io);
     const patch = {
       ...(options.name !== undefined && { name: options.name }),
@@ -113,7 +114,7 @@ interface LocalPart extends NextOptions {
 }
 
 /** Throws UsageError. */
-function localOf(
+async function localOf(
   { settings }: ApiConnection,
   type: SinkType,
   change: OptionChange,
@@ -121,12 +122,11 @@ function localOf(
   details: object,
   { passwordFile, askPassword = false }: SinkFields,
   sink?: { readonly uuid: string; readonly name: string | null },
-): LocalPart {
+): Promise<LocalPart> {
   const keys = [...Object.keys(change.given), ...change.removed];
   const isChanged = keys.length > 0;
   if (isChanged || passwordFile !== undefined || askPassword) requireCollectorHere(settings, isChanged ? keys : ["the password"]);
-  const topic = "topic" in details ? String(details.topic) : "";
-  const next = isChanged ? nextOptions(type, change, now, { stateDir: settings.state_dir, topic }) : { options: now, pems: [] };
+  const next = isChanged ? await nextOptions(type, change, now, { stateDir: settings.state_dir, details }) : { options: now, pems: [] };
   const file = sink ? localOptions(settings.sinks, sink) : {};
   const hasUser = next.options["username"] !== undefined || file["username"] !== undefined;
   return { ...next, isChanged, type, namesUser: change.given["username"] !== undefined, hasUser };
@@ -143,8 +143,8 @@ async function passwordOf(
   const { passwordFile, askPassword = false, config } = options;
   const isWished = passwordFile !== undefined || askPassword;
   refuseBoth(options);
-  if (isWished && type !== "mqtt")
-    throw new UsageError(`a data sink of type ${type} has no password of its own${type === "opcua" ? "; give its users with --user" : ""}`);
+  if (isWished && !optionKeysOf(type).has("username"))
+    throw new UsageError(`a data sink of type ${type} has no password of its own${hasUsers(type) ? "; give its users with --user" : ""}`);
   if (isWished && !hasUser) throw new UsageError("a password needs a user: give username=NAME with it");
   if (!isWished && !namesUser) return undefined;
   requireSecretsWritable({ ...(config !== undefined && { config }) }, `sink ${verb}`);

@@ -164,6 +164,9 @@ export const sinkDetailsPatch = (type: SinkType, given: Fields, users: readonly 
 
 function usersOf(type: SinkType, users: readonly SinkUser[]): Fields {
   if (users.length === 0) return {};
-  if (type !== "opcua") throw new UsageError(`a data sink of type ${type} has no users`);
+  if (!hasUsers(type)) throw new UsageError(`a data sink of type ${type} has no users`);
   return { users };
 }
+
+/** True: people of its own log in at the sink. Pure. */
+export const hasUsers = (type: SinkType): boolean => "users" in SINK_DETAILS[type].create.shape;

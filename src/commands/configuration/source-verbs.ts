@@ -1,3 +1,4 @@
+import { typeExamples } from "../type-examples.ts";
 import { FILE_IN, FILE_OUT, JSON_ARRAY, KEY_FILE, type Option, PASSWORD_FILE, SOURCE, type VerbGroup } from "../verb.ts";
 import type { ApiOptions } from "./api-connection.ts";
 import type { SourceFields } from "./source.ts";
@@ -22,14 +23,7 @@ export const SOURCE_VERBS: VerbGroup = {
         type: "type of the data source, such as modbus_tcp or opcua",
         fields: "connection details as key=value; an unknown key is answered with the known ones",
       },
-      examples: [
-        "collector source add press-1 modbus_tcp host=10.0.0.5 --interval 5s",
-        "collector source add line-2 opcua endpoint_url=opc.tcp://10.0.0.7:4840 endpoint_security_policy=Basic256Sha256 username=reader",
-        "collector source add line-5 opcua endpoint_url=opc.tcp://10.0.0.9:4840 username=reader --password-file pw.txt",
-        "collector source add plc-3 s7 host=10.0.0.8 slot=1 --machine 'Press 3'",
-        "collector source add filler fins host=10.0.0.9 local_address=0.0.0 remote_address=0.10.0",
-        "collector source add capper vendor_gateway host=10.0.0.11 port=7000 protocol=OPC_DA server_name=Plant.OpcDa.1",
-      ],
+      examples: typeExamples("source add"),
       options: [KEY_FILE, ...FIELDS],
       run: async (io, name: string, type: string, words: string[], options: SourceFields) =>
         (await import("./source.ts")).sourceAdd(name, type, words, options, io),

@@ -4,27 +4,11 @@ import { DETAILS_TYPES, type DetailsType } from "../../model/details.ts";
 import { SINK_TYPES, type SinkType } from "../../model/sink-details.ts";
 import { UsageError } from "../io.ts";
 
-/** What the trade calls what a type is for, without blanks and signs: makers, families, protocols. */
-const TRADE: readonly (readonly [names: readonly string[], types: readonly DetailsType[]])[] = [
-  [
-    ["siemens", "simatic", "step7", "tia", "s71200", "s71500", "s7comm", "profinet"],
-    ["s7plus", "s7"],
-  ],
-  [["s7300", "s7400", "s7200", "logo", "iso", "rfc1006"], ["s7"]],
-  [
-    ["ethernetip", "enip", "cip", "logix", "controllogix", "compactlogix", "micro800", "micro850", "allenbradley", "rockwell", "ab"],
-    ["vendor_a"],
-  ],
-  [["omron", "sysmac", "cj2", "cp1", "nj", "nx"], ["fins"]],
-  [["modbus", "modbustcp", "modbusrtu", "schneider", "wago"], ["modbus_tcp"]],
-  [["ua", "opc", "opcua", "beckhoff", "codesys", "kepware"], ["opcua"]],
-  [["opcda", "pvi"], ["vendor_gateway"]],
-];
-
 const bare = (word: string): string => word.toLowerCase().replace(/[^a-z0-9]/g, "");
 
 /** Types that a word of the trade may stand for, the likelier first; none where it is no such word. Pure. */
-export const tradeTypes = (word: string): readonly DetailsType[] => TRADE.find(([names]) => names.includes(bare(word)))?.[1] ?? [];
+export const tradeTypes = (word: string): readonly DetailsType[] =>
+  Object.values(DRIVERS).flatMap(({ type, tradeWords }) => (tradeWords.includes(bare(word)) ? [type] : []));
 
 const hasDriver = (type: string): boolean => Object.hasOwn(DRIVERS, type);
 
@@ -38,7 +22,7 @@ export const noDriverNote = (type: string): string | undefined =>
 export function detailsTypeOf(type: string): DetailsType {
   const found = DETAILS_TYPES.find((one) => one === type);
   if (found !== undefined) return found;
-  if (type === "mqtt" || type === "platform")
+  if (SINK_TYPES.some((one) => one === type))
     throw new UsageError(`${type} is a type of data sink: type collector sink add NAME ${type} key=value…`);
   const readable = DETAILS_TYPES.filter(hasDriver);
   const others = DETAILS_TYPES.filter((one) => !hasDriver(one));

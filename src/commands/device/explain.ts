@@ -12,7 +12,7 @@ import type { DataSink } from "../../model/resources.ts";
 import type { ServiceStatus, SinkStatus, SourceStatus } from "../../model/service-status.ts";
 import type { LiveReadout, LiveValue, SourceInsight } from "../../model/source-insight.ts";
 import { localSocketPath } from "../../service/local-socket.ts";
-import { dataTopic, parseTopic } from "../../sinks/mqtt/topics.ts";
+import { sinkEntryOf } from "../../sinks/index.ts";
 import { type CommandIo, complain, EXIT, type ExitCode, StoppedError, UsageError } from "../io.ts";
 import { writeLines } from "../lines.ts";
 import { lookIntoService, withService } from "../service/known.ts";
@@ -99,20 +99,17 @@ async function whereabouts(
     endpoint,
     state,
     place: value ? placeAt(type, records.get(uuid), source, value) : null,
-    note: value?.exploration && type !== "platform" ? "EXPLORATION: published to the platform only" : null,
+    note: value?.exploration && sinkEntryOf(type)?.takesExploration !== true ? "EXPLORATION: published to the platform only" : null,
     pending: ledger?.pending ?? null,
   }));
 }
 
 /** The place where a sink of a type puts a variable. Pure. */
-export function placeAt(type: string, record: DataSink | undefined, source: string, { name, uuid, exploration }: LiveValue): string | null {
-  if (type === "platform") return `variable ${uuid}`;
-  if (exploration) return null;
-  if (type === "opcua") return `/Objects/1:DataSources/1:${source}/1:${name}`;
-  const details: { readonly topic?: unknown } = record?.details ?? {};
-  if (type !== "mqtt" || typeof details.topic !== "string") return null;
+export function placeAt(type: string, record: DataSink | undefined, source: string, value: LiveValue): string | null {
+  const facts = sinkEntryOf(type);
+  if (!facts || (value.exploration && !facts.takesExploration)) return null;
   try {
-    return `topic ${dataTopic(parseTopic(details.topic), source, name)}`;
+    return facts.placeOf({ ...(record?.details as object) }, source, value) ?? null;
   } catch {
     return null;
   }

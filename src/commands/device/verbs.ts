@@ -1,3 +1,4 @@
+import { typeExamples } from "../type-examples.ts";
 import { KEY_FILE, PASSWORD_FILE, SOURCE, type Verb } from "../verb.ts";
 import type { BrowseOptions } from "./browse.ts";
 import type { CaptureOptions } from "./capture.ts";
@@ -15,21 +16,7 @@ export const READ: Verb = {
     source: "type of a device that is not configured, such as modbus_tcp; or the name of a data source",
     words: "addresses, ADDRESS or ADDRESS:TYPE; of a typed device also key=value pairs: connection details and the driver's settings",
   },
-  examples: [
-    "collector read press-1 holding:10 holding:12:float32",
-    "collector read modbus_tcp host=10.0.0.5 holding:0:uint16 holding:10:float32",
-    "collector read modbus_tcp host=10.0.0.5 port=1502 unit=3 order=CDAB input:100:int32 --json",
-    "collector read modbus_tcp host=10.0.0.5 coil:0 --count 10 --interval 500ms",
-    "collector read s7 host=10.0.0.8 slot=1 DB1.DBD4:real DB10.DBX0.1 MW20 'DB2.DBB0:STRING[20]'",
-    "collector read fins host=10.0.0.9 local_address=0.0.0 remote_address=0.10.0 D100:uint16 D102:real W10.03 T5",
-    "collector read s7plus host=10.0.0.9 '\"Motor_DB\".speed' '\"Temp 1\"' 8A0E0001.11",
-    "collector read vendor_a host=10.0.0.10 Boxes 'Temperatures[1]' Program:Main.Cycle Status.5",
-    "collector read vendor_gateway host=10.0.0.11 protocol=OPC_DA server_name=Plant.OpcDa.1 Press.Force",
-    "collector read opcua endpoint_url=opc.tcp://10.0.0.7:4840 i=2258 'ns=2;s=Press.Temperature'",
-    "collector read opcua endpoint_url=opc.tcp://10.0.0.7 username=reader 'nsu=http://example.com/press;s=Counter'",
-    "collector read opcua endpoint_url=opc.tcp://10.0.0.7 security_mode=SignAndEncrypt \\",
-    "  endpoint_security_policy=Basic256Sha256 trust=first_use /Objects/2:Press/2:Temperature",
-  ],
+  examples: ["collector read press-1 holding:10 holding:12:float32", ...typeExamples("read")],
   json: "print one JSON object for each pass",
   options: [
     {
@@ -63,10 +50,7 @@ export const BROWSE: Verb = {
     words: "key=value pairs for such a device: connection details and the driver's settings",
   },
   examples: [
-    "collector browse opcua endpoint_url=opc.tcp://10.0.0.7:4840",
-    "collector browse s7plus host=10.0.0.9 --filter 'Motor_DB/*'",
-    "collector browse vendor_a host=10.0.0.10 --filter 'Program:Main/*'",
-    "collector browse vendor_gateway host=10.0.0.11 protocol=PVI path=@Pvi/LN1/Line/Cpu/Main",
+    ...typeExamples("browse"),
     "collector browse press-1 --depth 3",
     "collector browse press-1 --filter temperature --json",
     "collector browse press-1 --csv > press-1.csv     look it over, then: collector variables import press-1 press-1.csv",
@@ -99,8 +83,7 @@ export const PROBE: Verb = {
     "collector probe press-1",
     "collector probe hall-3                             the broker of this data sink",
     "collector probe press-1 --json | jq '.steps[] | select(.result == \"failed\")'",
-    "collector probe modbus_tcp host=10.0.0.5 holding:0:uint16",
-    "collector probe opcua endpoint_url=opc.tcp://10.0.0.7:4840 username=reader",
+    ...typeExamples("probe"),
     "collector probe press-1 --habits                   a pause, shorter requests, one request at a time, no gaps",
   ],
   options: [

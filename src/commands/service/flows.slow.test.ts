@@ -8,7 +8,7 @@ import { saveLastGood } from "../../api/last-good.ts";
 import { changeKeptSinkOptions } from "../../configuration/kept-sink-options.ts";
 import type { DataSink, DataSource } from "../../model/resources.ts";
 import { settingsSchema } from "../../model/settings.ts";
-import { SINKS } from "../../sinks/index.ts";
+import { SINKS, sinkEntryOf } from "../../sinks/index.ts";
 import { runCommand, settingsFile } from "../testing.ts";
 import { type FlowInput, flowsOf } from "./flow-list.ts";
 import { linesOf } from "./flows.ts";
@@ -46,7 +46,7 @@ const given = (settings: object, sources: readonly DataSource[], sinks: readonly
   sources,
   sinks,
   driverOf: async (type) => (await DRIVERS[type]?.driver())?.default,
-  sinkKindOf: async (type) => (await SINKS[type]?.kind())?.default,
+  sinkKindOf: async (type) => (await sinkEntryOf(type)?.kind())?.default,
 });
 const WHOLE = given(
   { collector: COLLECTOR, api: { url: "https://platform.example", key_file: "key" }, sinks: { mqtt: { tls: {} } } },

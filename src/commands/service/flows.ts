@@ -7,7 +7,7 @@ import { loadSettings } from "../../configuration/settings-file.ts";
 import { messageOf } from "../../model/failure.ts";
 import type { DataSink } from "../../model/resources.ts";
 import type { Settings } from "../../model/settings.ts";
-import { SINKS } from "../../sinks/index.ts";
+import { sinkEntryOf } from "../../sinks/index.ts";
 import { entryOf } from "../device/device.ts";
 import { type CommandIo, EXIT, type ExitCode } from "../io.ts";
 import { writeLines } from "../lines.ts";
@@ -28,7 +28,7 @@ export async function flows(
     sources,
     sinks: problem === undefined ? sinks : [],
     driverOf: async (type) => (await entryOf(type)?.driver())?.default,
-    sinkKindOf: async (type) => (Object.hasOwn(SINKS, type) ? (await SINKS[type]?.kind())?.default : undefined),
+    sinkKindOf: async (type) => (await sinkEntryOf(type)?.kind())?.default,
   });
   const unread = problem === undefined ? [] : sinks.map(({ name, uuid }) => ({ what: name ?? uuid, why: problem }));
   const found: Flows = { flows: list, unknown: [...unknown, ...unread] };

@@ -6,6 +6,7 @@ import { shellWord } from "../../base/shell-word.ts";
 import { sleep } from "../../base/timer.ts";
 import { endText } from "../../model/address.ts";
 import type { Policy } from "../../model/policy.ts";
+import { isBoundType } from "../../model/profile-details.ts";
 import { type RunningMachine, SIMULATED_FAULTS, type SimulatedFault, type SimulatedMachine } from "../../model/simulation.ts";
 import { loadSimulation } from "../add-on.ts";
 import { answer } from "../answer.ts";
@@ -71,7 +72,7 @@ function chosen(machines: readonly SimulatedMachine[], type: string): SimulatedM
   if (found) return found;
   const types = machines.map((machine) => machine.type);
   const near = nearest(type, types);
-  const why = ["vendor_b", "plastcontrol"].includes(type)
+  const why = isBoundType(type)
     ? "its protocol is not public, so there is nothing to simulate; collector replay serves a recording of a device"
     : `expected ${types.join(", ")}${near === undefined ? "" : `; do you mean ${near}?`}`;
   throw new UsageError(`simulate ${type}: ${why}`);

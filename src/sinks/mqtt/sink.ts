@@ -7,9 +7,10 @@ import { type Warning, warning } from "../../model/warning.ts";
 import { publishIntervalMs } from "../lib/publish-interval.ts";
 import { defineSink, type OlderBounds, type OpenInput, type PublishedLoss, type Sink, type SinkBatch, type WriteResult } from "../sink.ts";
 import { type Connection, connectMqtt } from "./connect.ts";
+import { facts } from "./facts.ts";
 import { type MqttMemory, openMemory } from "./memory.ts";
 import { writeLoss } from "./message.ts";
-import { type MqttSettings, settingsSchema, topicNeed } from "./settings.ts";
+import { type MqttSettings, topicNeed } from "./settings.ts";
 import { StatusChannel } from "./status-channel.ts";
 import { StatusTopics } from "./status-topics.ts";
 import { TopicNotes } from "./topic-notes.ts";
@@ -29,16 +30,12 @@ const WRITES = 3;
 const OFFLINE = '{"state":"offline"}';
 
 export default defineSink<MqttDetails, MqttSettings, MqttMemory>({
-  type: "mqtt",
-  title: "MQTT 5 and 3.1.1",
+  ...facts,
   details: SINK_DETAILS.mqtt.read,
-  settings: settingsSchema,
   closedSoon: {
     hint: (sink) => `another client may use the same client_id; give each its own: collector sink set ${sink} client_id=OTHER`,
     condition: "client_id_taken",
   },
-  delivery: "every",
-  takesExploration: false,
   settingsProblem: (settings, { topic }) => topicNeed(settings, topic),
   endpoint: ({ host, port }) => `${host}:${port}`,
   encryption: (_, { tls }) => (tls ? "TLS" : "none"),

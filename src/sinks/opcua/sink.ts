@@ -1,15 +1,12 @@
 import { type OpcuaSinkDetails, SINK_DETAILS } from "../../model/sink-details.ts";
 import { defineSink } from "../sink.ts";
+import { facts } from "./facts.ts";
 import { listenPlace } from "./listen.ts";
-import { type OpcuaSinkSettings, settingsSchema } from "./settings.ts";
+import type { OpcuaSinkSettings } from "./settings.ts";
 
 export default defineSink<OpcuaSinkDetails, OpcuaSinkSettings>({
-  type: "opcua",
-  title: "OPC UA server, hosted by the collector",
+  ...facts,
   details: SINK_DETAILS.opcua.read,
-  settings: settingsSchema,
-  delivery: "latest",
-  takesExploration: false,
   endpoint: ({ port }) => `0.0.0.0:${port}`,
   listens: true,
   encryption: ({ security_modes: modes, security_policies: policies }) =>

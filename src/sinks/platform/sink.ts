@@ -1,7 +1,6 @@
-import * as z from "zod";
+import type * as z from "zod";
 import type { Requester } from "../../api/requester.ts";
 import { CLOCK_OF_LOSSES, CLOCK_OF_VALUES, NULLS_IN_VALUES } from "../../api/routes/extensions.ts";
-import { parseDuration } from "../../base/duration.ts";
 import { sleep } from "../../base/timer.ts";
 import { apiAccessSchema } from "../../model/api-access.ts";
 import type { Context } from "../../model/context.ts";
@@ -14,31 +13,13 @@ import { publishIntervalMs } from "../lib/publish-interval.ts";
 import { defineSink, type PublishedLoss, type Sink, type SinkBatch, type WriteResult } from "../sink.ts";
 import { openingProblem, optionalFieldsIn, reasonOf, verdictOf } from "./answer.ts";
 import { endpointOf, requesterOf } from "./connection.ts";
+import { facts } from "./facts.ts";
 import { bodyOf, halvesOf, lossText, type Part, partsOf, without } from "./parts.ts";
+import type { PlatformSettings } from "./settings.ts";
 
 /** The API does not give its own address: `api` is what the settings of this machine say (desired-sinks.ts). */
 const details = SINK_DETAILS.platform.read.extend({ api: apiAccessSchema });
 type Details = z.infer<typeof details>;
-
-const duration = (fallback: string, longest: string) =>
-  z
-    .string()
-    .refine((text) => {
-      const ms = parseDuration(text);
-      return ms !== undefined && ms > 0 && ms <= (parseDuration(longest) ?? 0);
-    }, `expected a duration such as 10s or 500ms, at most ${longest}`)
-    .default(fallback)
-    .transform((text) => parseDuration(text) ?? 1);
-
-/** Connections that the requester keeps open to one API. */
-const MAX_IN_FLIGHT = 4;
-
-const settings = z.strictObject({
-  connect_timeout: duration("5s", "1min").describe("Deadline of name look-up, TCP connect and TLS together"),
-  request_timeout: duration("30s", "10min").describe("Deadline of one request with its answer"),
-  in_flight: z.int().min(1).max(MAX_IN_FLIGHT).default(MAX_IN_FLIGHT).describe("Requests under way at once, 1 to 4"),
-});
-type Settings = z.infer<typeof settings>;
 
 /** Samples in one request: half of what a common reverse proxy takes by default (nginx, client_max_body_size: 1 MiB). */
 const SPLIT_BYTES = 512 * 1024;
@@ -54,13 +35,9 @@ const MAX_SEARCH = 32;
 const STARTING_MS = 5000;
 const STARTING_STEP_MS = 250;
 
-export default defineSink<Details, Settings>({
-  type: "platform",
-  title: "The platform: the configuration API itself",
+export default defineSink<Details, PlatformSettings>({
+  ...facts,
   details,
-  settings,
-  delivery: "every",
-  takesExploration: true,
   endpoint: ({ api }) => endpointOf(api),
   publishIntervalMs: ({ publish_interval }, unit) => publishIntervalMs(publish_interval, unit),
   async open({ uuid, details: { api }, settings: local }, ctx) {

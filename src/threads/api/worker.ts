@@ -1,9 +1,11 @@
 import { parentPort, workerData } from "node:worker_threads";
+import { DRIVERS } from "../../../drivers/index.ts";
 import type { ApiTaskAnswer, ApiTaskData, ApiWorkerData } from "../../api/embedded.ts";
 import { runApiTask } from "../../api/server/tasks.ts";
 import { runApiWorker } from "../../api/server/worker.ts";
 import { guardWorker } from "../../lib/thread/guard.ts";
 import { messageOf } from "../../model/failure.ts";
+import { SINKS } from "../../sinks/index.ts";
 
 if (!parentPort) throw new Error("this is a worker's entry; start it with new Worker()");
 const port = parentPort;
@@ -20,5 +22,5 @@ if ("task" in data) {
 } else {
   // A request that was left half-way changes nothing, and its client asks again.
   guardWorker(port, { goesOn: false });
-  await runApiWorker(port, data);
+  await runApiWorker(port, data, { sources: DRIVERS, sinks: SINKS });
 }

@@ -1,0 +1,18 @@
+import type { TypeFacts } from "../facts.ts";
+
+export const facts = {
+  type: "modbus_tcp",
+  title: "Modbus TCP",
+  standardPort: 502,
+  tradeWords: ["modbus", "modbustcp", "modbusrtu", "schneider", "wago"],
+  created: { name: "press-1", details: { type: "modbus_tcp", host: "192.168.0.10" } },
+  examples: {
+    "source add": ["collector source add press-1 modbus_tcp host=10.0.0.5 --interval 5s"],
+    read: [
+      "collector read modbus_tcp host=10.0.0.5 holding:0:uint16 holding:10:float32",
+      "collector read modbus_tcp host=10.0.0.5 port=1502 unit=3 order=CDAB input:100:int32 --json",
+      "collector read modbus_tcp host=10.0.0.5 coil:0 --count 10 --interval 500ms",
+    ],
+    probe: ["collector probe modbus_tcp host=10.0.0.5 holding:0:uint16"],
+  },
+} as const satisfies TypeFacts<"modbus_tcp">;

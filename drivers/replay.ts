@@ -1,0 +1,46 @@
+/**
+ * A replay knows little of a protocol, and has it in the driver's folder: where a message ends, and which of its fields change from one request to the next
+ * although the same is asked. A field that a request and its answer have by the same name is carried from the one into the other. All pure.
+ */
+
+/** Bytes of a message, `from` until before `to`. */
+export interface Field {
+  readonly name: string;
+  readonly from: number;
+  readonly to: number;
+}
+
+export interface Protocol {
+  /** The word for `--type`. */
+  readonly type: string;
+  readonly words: string;
+  /** The place where its devices listen. */
+  readonly ports: readonly number[];
+  readonly transports: readonly ("tcp" | "udp")[];
+  /** Bytes of the message that these begin with; undefined: that is not known yet; null: they begin none. Absent: what one end sends until the other does. */
+  readonly lengthOf?: (bytes: Buffer) => number | undefined | null;
+  /** True: these may be the first bytes of a client. */
+  readonly isFirst: (bytes: Buffer) => boolean;
+  /** Fields that change by themselves, in their order in the message. */
+  readonly fieldsOf: (message: Buffer, isFromDevice: boolean) => readonly Field[];
+  /** Why a recording of it cannot be served. */
+  readonly refusal?: string;
+}
+
+/** No message of these protocols is longer. */
+export const MAX_MESSAGE_BYTES = 1024 * 1024;
+
+export const field = (name: string, from: number, bytes: number): Field => ({ name, from, to: from + bytes });
+export const noFields = (): readonly Field[] => [];
+
+/** The length of messages that say it in two bytes, without `plus` bytes that are not counted in it. */
+export const sized =
+  (at: number, plus: number, { isLittle = false, begins }: { isLittle?: boolean; begins: (bytes: Buffer) => boolean }) =>
+  (bytes: Buffer): number | undefined | null => {
+    if (bytes.length < at + 2) return undefined;
+    return begins(bytes) ? plus + (isLittle ? bytes.readUInt16LE(at) : bytes.readUInt16BE(at)) : null;
+  };
+
+/** TPKT (RFC 1006): version 3, and the length of the packet with its header. */
+export const tpktLength = sized(2, 0, { begins: (bytes) => bytes[0] === 3 && bytes[1] === 0 && bytes.readUInt16BE(2) >= 7 });
+export const isTpkt = (bytes: Buffer): boolean => typeof tpktLength(bytes) === "number";

@@ -1,0 +1,25 @@
+import type { TypeFacts } from "../facts.ts";
+
+export const facts = {
+  type: "vendor_a",
+  title: "EtherNet/IP (Logix, Micro800)",
+  standardPort: 44_818,
+  tradeWords: [
+    "ethernetip",
+    "enip",
+    "cip",
+    "logix",
+    "controllogix",
+    "compactlogix",
+    "micro800",
+    "micro850",
+    "allenbradley",
+    "rockwell",
+    "ab",
+  ],
+  created: { name: "packer-1", details: { type: "vendor_a", host: "192.168.0.11" } },
+  examples: {
+    read: ["collector read vendor_a host=10.0.0.10 Boxes 'Temperatures[1]' Program:Main.Cycle Status.5"],
+    browse: ["collector browse vendor_a host=10.0.0.10 --filter 'Program:Main/*'"],
+  },
+} as const satisfies TypeFacts<"vendor_a">;
