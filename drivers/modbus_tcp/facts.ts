@@ -7,7 +7,7 @@ export const facts = {
   tradeWords: ["modbus", "modbustcp", "modbusrtu", "schneider", "wago"],
   created: { name: "press-1", details: { type: "modbus_tcp", host: "192.168.0.10" } },
   examples: {
-    "source add": ["collector source add press-1 modbus_tcp host=10.0.0.5 --interval 5s"],
+    "source add": ["collector source add press-1 modbus_tcp host=10.0.0.5 unit=3 --interval 5s"],
     read: [
       "collector read modbus_tcp host=10.0.0.5 holding:0:uint16 holding:10:float32",
       "collector read modbus_tcp host=10.0.0.5 port=1502 unit=3 order=CDAB input:100:int32 --json",

@@ -332,6 +332,7 @@ interface Round {
 /** Cheap, because records and variables that have not changed are the same objects; false also where only the objects are others. */
 const isSameInput = (before: SourceInput, now: SourceInput): boolean =>
   before.record === now.record &&
+  before.optionsProblem === now.optionsProblem &&
   before.missingSecret === now.missingSecret &&
   before.awaitedSecret === now.awaitedSecret &&
   before.withheldSecret === now.withheldSecret &&

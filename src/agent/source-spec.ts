@@ -23,8 +23,10 @@ export interface SourceInput {
   readonly variables: readonly Variable[];
   /** What was wrong with its variables' file or its place in the settings; shown in its status, and no part of its fingerprint. */
   readonly warnings: readonly Warning[];
-  /** `sources.<uuid or name>` of the settings file. */
+  /** `sources.<uuid or name>` of the settings file, with what verbs keep on this machine. */
   readonly local: Readonly<Record<string, unknown>>;
+  /** Why it is not known what this machine keeps for it: it is not read then. */
+  readonly optionsProblem?: string;
   readonly secrets: Readonly<Record<string, string>>;
   /** A secret that is configured and cannot be had: which, where, and what to do. */
   readonly missingSecret: string | undefined;
@@ -65,20 +67,13 @@ export interface SourceSpec {
 }
 
 /** Parts of the fingerprint: what the task uses, never what only describes it. */
-export function fingerprintOf({
-  record,
-  variables,
-  local,
-  secrets,
-  missingSecret,
-  awaitedSecret,
-  withheldSecret,
-  readoutIntervalUnit,
-}: SourceInput): unknown {
+export function fingerprintOf(input: SourceInput): unknown {
+  const { record, variables, local, optionsProblem, secrets, missingSecret, awaitedSecret, withheldSecret, readoutIntervalUnit } = input;
   const { name, type, details, readout_interval, readout_limit } = record;
   // An interval of this machine wins: the API's and its unit are not used.
   const interval = local["interval"] === undefined ? { readout_interval, readoutIntervalUnit } : {};
-  return { name, type, details, ...interval, readout_limit, variables, local, secrets, missingSecret, awaitedSecret, withheldSecret };
+  const kept = { local, optionsProblem, secrets, missingSecret, awaitedSecret, withheldSecret };
+  return { name, type, details, ...interval, readout_limit, variables, ...kept };
 }
 
 /** Variables that are looked at between two looks at the clock. */
@@ -105,6 +100,7 @@ export async function specOf(
     return problem("details_missing", `data source ${record.name}: details is null; it needs the connection properties of ${record.type}`);
   const details = check(driver.details, record.details, "details");
   if ("problem" in details) return details;
+  if (input.optionsProblem !== undefined) return problem("configuration_invalid", input.optionsProblem);
   if (input.missingSecret !== undefined) return problem("secret_missing", input.missingSecret);
   if (input.withheldSecret !== undefined) return problem("secret_withheld", input.withheldSecret);
   if (input.awaitedSecret !== undefined) return problem("secret_awaited", input.awaitedSecret);

@@ -14,7 +14,7 @@ import { type ProfileFiles, ProfileReader } from "./bindings.ts";
 import { changesOf } from "./changes.ts";
 import { type Credentials, canonicalKey } from "./credentials.ts";
 import { type DesiredState, desiredState } from "./desired-state.ts";
-import { type KeptSinkOptions, KeptSinkOptionsFile, withKeptOptions } from "./kept-sink-options.ts";
+import { type KeptOptions, KeptOptionsFile, withKeptOptions } from "./kept-options.ts";
 import { unusedOptions } from "./local-options.ts";
 import { type Round, Rounds } from "./rounds.ts";
 import { readSecretFiles, type SecretFiles } from "./secret-files.ts";
@@ -79,7 +79,7 @@ export class Applier {
   #nextFolder: { readonly folder: VariableFolder; readonly sinceMs: number } | undefined;
   readonly #rounds: Rounds;
   readonly #secretPlaces: SecretPlacesFile;
-  readonly #keptOptions: KeptSinkOptionsFile;
+  readonly #keptOptions: { readonly sources: KeptOptionsFile; readonly sinks: KeptOptionsFile };
   #withheld: ReadonlyMap<string, WithheldSecret> = new Map();
   /** Problems of files that were logged. */
   readonly #logged = new Set<string>();
@@ -92,7 +92,8 @@ export class Applier {
         readonly local: LocalSettings;
         readonly files: VariableFiles;
         readonly secretFiles: string;
-        readonly kept: KeptSinkOptions | undefined;
+        readonly keptSources: KeptOptions | undefined;
+        readonly keptSinks: KeptOptions | undefined;
         readonly profileFiles: ProfileFiles;
       }
     | undefined;
@@ -107,7 +108,8 @@ export class Applier {
     this.#local = local;
     this.#folder = this.#folderAt(local.variablesDir);
     this.#secretPlaces = new SecretPlacesFile(secretPlacesFile(options.stateDir), log);
-    this.#keptOptions = new KeptSinkOptionsFile(options.stateDir, log);
+    const { stateDir } = options;
+    this.#keptOptions = { sources: new KeptOptionsFile(stateDir, "source", log), sinks: new KeptOptionsFile(stateDir, "sink", log) };
     this.#rounds = new Rounds({
       take: () => {
         const round = this.#take();
@@ -121,11 +123,11 @@ export class Applier {
 
   /** What a person should know, for status: settings that are for nothing that there is, options of this machine that cannot be read. */
   notes(): readonly Warning[] {
-    const { problem } = this.#keptOptions;
+    const unusable = Object.values(this.#keptOptions).flatMap(({ problem }) => problem ?? []);
     return [
       ...this.#unused.map((text) => warning("settings_unused", text, placeIn(text))),
       ...this.#profiles.notes.map((text) => warning("profile_unusable", text, placeIn(text))),
-      ...(problem === undefined ? [] : [warning("settings_unusable", problem)]),
+      ...unusable.map((problem) => warning("settings_unusable", problem)),
     ];
   }
 
@@ -204,20 +206,27 @@ export class Applier {
     const { settingsDir, api } = local;
     await this.#takeNextFolder();
     const files = await this.#folder.look(desired.sources);
-    const kept = this.#keptOptions.look();
-    const settings = { ...local.settings, sinks: withKeptOptions(local.settings.sinks, kept ?? {}, desired.sinks) };
+    const [keptSources, keptSinks] = [this.#keptOptions.sources.look(), this.#keptOptions.sinks.look()];
+    const settings = {
+      ...local.settings,
+      sources: withKeptOptions(local.settings.sources, keptSources ?? {}, desired.sources),
+      sinks: withKeptOptions(local.settings.sinks, keptSinks ?? {}, desired.sinks),
+    };
     const secretFiles = readSecretFiles(settings, settingsDir);
     // Compared only, because they are secrets.
     const secretTexts = JSON.stringify([...secretFiles]);
-    const profileFiles = this.#readProfiles(local);
-    const now = { desired, local, files, secretFiles: secretTexts, kept, profileFiles };
+    const profileFiles = this.#readProfiles(settings);
+    const now = { desired, local, files, secretFiles: secretTexts, keptSources, keptSinks, profileFiles };
     if (this.#applied && isSame(this.#applied, now)) return UNCHANGED;
     this.#applied = now;
     this.#logProblems(files);
     this.#noteUnused(desired, local);
     const withheld = this.#judgeSecrets(desired, secretFiles, settings);
-    const optionsProblem = kept ? undefined : this.#keptOptions.problem;
-    const state = await desiredState({ desired, files, credentials, withheld, secretFiles, profileFiles, settings, api, optionsProblem });
+    const optionsProblems = {
+      sources: keptSources ? undefined : this.#keptOptions.sources.problem,
+      sinks: keptSinks ? undefined : this.#keptOptions.sinks.problem,
+    };
+    const state = await desiredState({ desired, files, credentials, withheld, secretFiles, profileFiles, settings, api, optionsProblems });
     const { sources, sinks } = state;
     await this.#logChanges(state);
     this.#options.applySinks(sinks);
@@ -228,7 +237,7 @@ export class Applier {
     return { made };
   }
 
-  #readProfiles({ settings }: LocalSettings): ProfileFiles {
+  #readProfiles(settings: Settings): ProfileFiles {
     const before = this.#profiles.notes;
     const files = this.#profiles.read(settings);
     for (const words of this.#profiles.notes) if (!before.includes(words)) this.#options.log.error({}, words);

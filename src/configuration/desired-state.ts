@@ -30,8 +30,8 @@ export interface DesiredStateInput {
   readonly settings: Pick<Settings, "bindings" | "sources" | "sinks" | "readout_interval_unit" | "publish_interval_unit">;
   /** The place where the platform is, for platform sinks. */
   readonly api: ApiAccess;
-  /** Why nobody knows which options of this machine data sinks have: none of them runs then. */
-  readonly optionsProblem?: string | undefined;
+  /** Why it is not known which options of this machine data sources or data sinks have: none of them runs then. */
+  readonly optionsProblems?: { readonly sources: string | undefined; readonly sinks: string | undefined };
 }
 
 /** What runs on this machine. */
@@ -70,14 +70,17 @@ export async function desiredState(input: DesiredStateInput): Promise<DesiredSta
         : undefined;
     return { secrets: own, ...missing, ...(note !== undefined && { note }) };
   };
+  const problemOf = (kind: "sources" | "sinks"): { readonly optionsProblem?: string } => {
+    const optionsProblem = input.optionsProblems?.[kind];
+    return optionsProblem === undefined ? {} : { optionsProblem };
+  };
   const localOf = localOptionsIn(settings.sinks);
   const sinks = desiredSinks({ sinks: desired.sinks, secrets }, settings, localOf, secretFiles, api).map((sink) => {
     const { note, ...own } = secretsFor({ ...sink, local: localOf(sink) });
-    const { optionsProblem } = input;
     return {
       ...sink,
       ...own,
-      ...(optionsProblem !== undefined && { optionsProblem }),
+      ...problemOf("sinks"),
       ...(note !== undefined && { notes: [...(sink.notes ?? []), note] }),
     };
   });
@@ -87,7 +90,13 @@ export async function desiredState(input: DesiredStateInput): Promise<DesiredSta
     const { uuid, name, details } = source.record;
     const { note, ...own } = secretsFor({ ...source, uuid, name, details });
     const local = boundOptions(source.record.type, source.local, settings, (file) => profileFiles.get(file));
-    sources.push({ ...source, ...own, local, ...(note !== undefined && { warnings: [...source.warnings, note] }) });
+    sources.push({
+      ...source,
+      ...own,
+      local,
+      ...problemOf("sources"),
+      ...(note !== undefined && { warnings: [...source.warnings, note] }),
+    });
     await yieldToEventLoop();
   }
   return { sources, sinks };

@@ -42,4 +42,4 @@ export async function keepRemoved(
 }
 
 /** A word as a shell takes it for one. Pure. */
-export const shellWord = (word: string): string => (/^[\w./@%+-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`);
+export const shellWord = (word: string): string => (/^[\w./@%+-][\w./@%+=-]*$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`);

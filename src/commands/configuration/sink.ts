@@ -1,27 +1,27 @@
 import { plain } from "../../base/plain-text.ts";
 import { localOptions } from "../../configuration/local-options.ts";
-import { messageOf } from "../../model/failure.ts";
 import { dataSinkSchema } from "../../model/resources.ts";
 import type { SinkType } from "../../model/sink-details.ts";
 import { answer, answerList } from "../answer.ts";
 import { passwordFrom } from "../files.ts";
-import { type CommandIo, complain, type ExitCode, UsageError } from "../io.ts";
+import { type CommandIo, type ExitCode, UsageError } from "../io.ts";
 import { askHidden } from "../prompt.ts";
 import { type ApiConnection, type ApiOptions, create, namedOf, withApi } from "./api-connection.ts";
-import { type EntrySecrets, followRename, forgetSecrets } from "./entry-secrets.ts";
-import { keepSinkPassword, requireSecretsWritable } from "./secret.ts";
+import { followRename, forgetSecrets } from "./entry-secrets.ts";
 import {
-  changeOptions,
+  createWithKept,
+  forgetOptions,
+  type KeptPart,
+  keepOptions,
   keptOptionsOf,
-  type NextOptions,
-  nextOptions,
+  keptText,
+  keysOfChange,
   type OptionChange,
-  optionKeysOf,
   optionWords,
-  overruled,
   requireCollectorHere,
-  withOptions,
-} from "./sink-options.ts";
+} from "./kept-here.ts";
+import { keepSinkPassword, requireSecretsWritable } from "./secret.ts";
+import { nextOptions, optionKeysOf } from "./sink-options.ts";
 import { hasUsers, type SinkUser, sinkDetails, sinkDetailsPatch, sinkWords } from "./source-details.ts";
 import { givenPassword, type PasswordOptions, refuseBoth } from "./source-password.ts";
 import { sinkTypeOf } from "./type-words.ts";
@@ -48,17 +48,8 @@ export function sinkAdd(name: string, typeText: string, words: readonly string[]
     if ((await sinksOf(api)).some((sink) => sink.name === name))
       throw new UsageError(`there is a data sink ${name} already; collector sink set ${name} changes it`);
     const password = await passwordOf(local, name, "add", options, io);
-    // By its name before it is there: it never runs without them.
-    if (local.isChanged) await changeOptions(api.settings, (kept) => withOptions(kept, name, local.options), local.pems);
-    let uuid: string;
-    try {
-      uuid = await create(api, PATH, { name, collector: await api.collector(), details });
-    } catch (error) {
-      if (local.isChanged) await changeOptions(api.settings, (kept) => withOptions(kept, name, {}));
-      throw error;
-    }
-    if (local.isChanged)
-      await changeOptions(api.settings, (kept) => withOptions(withOptions(kept, name, {}), uuid, local.options), local.pems);
+    const collector = await api.collector();
+    const uuid = await createWithKept(api.settings, "sink", name, local, () => create(api, PATH, { name, collector, details }));
     const sink = { uuid, name, details };
     const kept = await keepHere(api, sink, local, password, options, io);
     answer(io, options, { action: "created", ...kept.object, uuid, name }, plain`${name}: created (${uuid})\n` + kept.text);
@@ -73,7 +64,7 @@ export function sinkSet(name: string, words: readonly string[], options: SinkFie
     const given = sinkWords(type, words);
     const details = sinkDetailsPatch(type, given.details, await usersOf(options, io));
     const next = { ...objectOf(sink.details), ...details };
-    const local = await localOf(api, type, given.options, keptOptionsOf(api.settings, sink), next, options, sink);
+    const local = await localOf(api, type, given.options, keptOptionsOf(api.settings, "sink", sink), next, options, sink);
     const password = await passwordOf(local, sink.name ?? sink.uuid, "set", options, io);
     const patch = {
       ...(options.name !== undefined && { name: options.name }),
@@ -84,12 +75,7 @@ export function sinkSet(name: string, words: readonly string[], options: SinkFie
     const followed = await followRename(sink, options.name, api, options, io);
     if (isSent) await api.send("PATCH", `${PATH}/${sink.uuid}`, patch);
     const known = { uuid: sink.uuid, name: options.name ?? sink.name, details: next };
-    if (local.isChanged)
-      await changeOptions(
-        api.settings,
-        (kept) => withOptions(sink.name === null ? kept : withOptions(kept, sink.name, {}), sink.uuid, local.options),
-        local.pems,
-      );
+    await keepOptions(api.settings, "sink", sink, local);
     const kept = await keepHere(api, known, local, password, options, io);
     const { uuid } = sink;
     answer(
@@ -104,8 +90,7 @@ export function sinkSet(name: string, words: readonly string[], options: SinkFie
 const objectOf = (details: unknown): object => (typeof details === "object" && details !== null ? details : {});
 
 /** The part of a sink that this machine keeps after the verb. */
-interface LocalPart extends NextOptions {
-  readonly isChanged: boolean;
+interface LocalPart extends KeptPart {
   /** The words name a user, who has a password then. */
   readonly namesUser: boolean;
   /** The sink has one, here or in the settings file. */
@@ -123,7 +108,7 @@ async function localOf(
   { passwordFile, askPassword = false }: SinkFields,
   sink?: { readonly uuid: string; readonly name: string | null },
 ): Promise<LocalPart> {
-  const keys = [...Object.keys(change.given), ...change.removed];
+  const keys = keysOfChange(change);
   const isChanged = keys.length > 0;
   if (isChanged || passwordFile !== undefined || askPassword) requireCollectorHere(settings, isChanged ? keys : ["the password"]);
   const next = isChanged ? await nextOptions(type, change, now, { stateDir: settings.state_dir, details }) : { options: now, pems: [] };
@@ -155,18 +140,15 @@ async function passwordOf(
 async function keepHere(
   { settings }: ApiConnection,
   sink: { readonly uuid: string; readonly name: string | null; readonly details: unknown },
-  { options: kept, isChanged }: LocalPart,
+  local: LocalPart,
   password: string | undefined,
   options: SinkFields,
   io: CommandIo,
 ): Promise<{ readonly text: string; readonly object: object }> {
-  if (!isChanged && password === undefined) return { text: "", object: {} };
-  const words = optionWords(kept);
-  const lost = overruled(settings, sink, kept);
-  const overrules = lost.length === 0 ? "" : `The settings file has ${lost.join(", ")} of this sink too, and wins.\n`;
+  if (!local.isChanged && password === undefined) return { text: "", object: {} };
   const secret = password === undefined ? "" : await keepSinkPassword(sink, password, options, io);
-  const text = isChanged ? plain`On this machine: ${words.length === 0 ? "no options" : words.join(" ")}\n` : "";
-  return { text: text + overrules + secret, object: { kept_here: [...words, ...(password === undefined ? [] : ["password"])] } };
+  const kept_here = [...optionWords(local.options), ...(password === undefined ? [] : ["password"])];
+  return { text: keptText(settings, "sink", sink, local) + secret, object: { kept_here } };
 }
 
 /** `collector sink rm NAME`. */
@@ -174,33 +156,17 @@ export function sinkRemove(name: string, options: ApiOptions, io: CommandIo): Pr
   return withApi(options, io, async (api) => {
     const sink = namedOf(await sinksOf(api), name, "data sink");
     await api.send("DELETE", `${PATH}/${sink.uuid}`);
-    const secrets = await forgetHere(api, sink, options, io);
+    await forgetOptions(api.settings, "sink", sink, io);
+    const secrets = await forgetSecrets(sink, api, options, io);
     const text = plain`${sink.name ?? sink.uuid}: deleted; the collector stops publishing to it\n` + secrets.text;
     answer(io, options, { action: "deleted", uuid: sink.uuid, name: sink.name, secrets_removed: secrets.keys }, text);
   });
 }
 
-/** Removes the options (under its uuid) and the secrets that this machine keeps for a deleted sink. */
-async function forgetHere(
-  api: ApiConnection,
-  sink: { readonly uuid: string; readonly name: string | null },
-  options: ApiOptions,
-  io: CommandIo,
-): Promise<EntrySecrets> {
-  const { settings } = api;
-  try {
-    if (Object.keys(keptOptionsOf(settings, { uuid: sink.uuid, name: null })).length > 0)
-      await changeOptions(settings, (kept) => withOptions(kept, sink.uuid, {}));
-  } catch (error) {
-    complain(io, `the options that this machine keeps of it stay: ${messageOf(error)}`);
-  }
-  return forgetSecrets(sink, api, options, io);
-}
-
 /** `collector sink list`. */
 export function sinkList(options: ApiOptions, io: CommandIo): Promise<ExitCode> {
   return withApi(options, io, async (api) => {
-    const sinks = (await sinksOf(api)).map((sink) => ({ ...sink, kept_here: optionWords(keptOptionsOf(api.settings, sink)) }));
+    const sinks = (await sinksOf(api)).map((sink) => ({ ...sink, kept_here: optionWords(keptOptionsOf(api.settings, "sink", sink)) }));
     answerList(io, options, sinks, "No data sinks. collector sink add --help says how to add one.\n", {
       NAME: ({ name, uuid }) => name ?? uuid,
       TYPE: ({ type }) => type,

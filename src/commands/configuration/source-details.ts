@@ -5,7 +5,8 @@ import { endpointParts } from "../../model/endpoint-url.ts";
 import { SINK_DETAILS, type SinkType, sinkDetailsCreateSchema } from "../../model/sink-details.ts";
 import { UsageError } from "../io.ts";
 import { checked, isMissing, issueWords, type JsonSchema, keysOf, parseFields, put, toJsonSchema } from "./fields.ts";
-import { type OptionChange, optionKeysOf, sortOptionWords } from "./sink-options.ts";
+import type { OptionChange } from "./kept-here.ts";
+import { optionKeysOf, sortOptionWords } from "./sink-options.ts";
 
 type Fields = Readonly<Record<string, unknown>>;
 

@@ -17,11 +17,11 @@ export const SOURCE_VERBS: VerbGroup = {
   verbs: [
     {
       usage: "add <name> <type> [fields...]",
-      description: "Add a data source; fields are key=value, as its type has them.",
+      description: "Add a data source; fields are key=value, as its type has them. Options of the driver are kept on this machine.",
       args: {
         name: "its name",
         type: "type of the data source, such as modbus_tcp or opcua",
-        fields: "connection details as key=value; an unknown key is answered with the known ones",
+        fields: "connection details and local options as key=value; an unknown key is answered with the known ones",
       },
       examples: typeExamples("source add"),
       options: [KEY_FILE, ...FIELDS],
@@ -32,9 +32,10 @@ export const SOURCE_VERBS: VerbGroup = {
       usage: "set <name> [fields...]",
       description:
         "Change the given fields of a data source; an empty text removes one. Asks again for a stored password that would go elsewhere or be less protected.",
-      args: { name: SOURCE, fields: "connection details to change, as key=value" },
+      args: { name: SOURCE, fields: "connection details and local options to change, as key=value" },
       examples: [
         "collector source set press-1 host=10.0.0.6 --interval 2s",
+        "collector source set press-1 order=CDAB unit=3",
         "collector source set line-5 host=10.0.0.10 --password-file pw.txt",
         "collector source set press-1 --name press-left --note ''",
       ],

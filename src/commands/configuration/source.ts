@@ -2,6 +2,7 @@ import * as z from "zod";
 import { formatDuration } from "../../base/duration.ts";
 import { plain } from "../../base/plain-text.ts";
 import { withDetailsType } from "../../configuration/details-type.ts";
+import { detailsCreateSchema, toReadDetails } from "../../model/details.ts";
 import { messageOf } from "../../model/failure.ts";
 import { dataSourceSchema } from "../../model/resources.ts";
 import { uuidSchema } from "../../model/uuid.ts";
@@ -10,11 +11,12 @@ import { answer, answerList } from "../answer.ts";
 import { hostPort } from "../device/values.ts";
 import { type CommandIo, complain, type ExitCode, UsageError } from "../io.ts";
 import { type ApiConnection, type ApiOptions, create, isNotOffered, namedOf, withApi } from "./api-connection.ts";
-import { refuseElsewhere } from "./elsewhere.ts";
 import { followRename, forgetSecrets } from "./entry-secrets.ts";
+import { createWithKept, forgetOptions, type KeptPart, keepOptions, keptOptionsOf, keptText, optionWords } from "./kept-here.ts";
 import { type KeptSource, keepRemoved, shellWord } from "./removed-source.ts";
 import { sourceDetails, sourceDetailsPatch, unsaidWords } from "./source-details.ts";
 import { type SourceTexts, sourceValues } from "./source-fields.ts";
+import { nextSourceOptions, type SourceWords, sourceWords } from "./source-options.ts";
 import { askBoundPassword, lacksPassword, type PasswordOptions, sourcePassword } from "./source-password.ts";
 import { sourceYaml } from "./source-yaml.ts";
 import { detailsTypeOf, noDriverNote } from "./type-words.ts";
@@ -37,19 +39,20 @@ export async function sourcesOf(api: ApiConnection) {
 export function sourceAdd(
   name: string,
   typeText: string,
-  words: readonly string[],
+  given: readonly string[],
   options: SourceFields,
   io: CommandIo,
 ): Promise<ExitCode> {
   return withApi(options, io, async (api) => {
     const type = detailsTypeOf(typeText);
-    await refuseElsewhere(type, name, words, options.config);
+    const { details: words, options: change } = await sourceWords(type, given, api.settings);
     if ((await sourcesOf(api)).some((source) => source.name === name))
       throw new UsageError(`there is a data source ${name} already; collector source set ${shellWord(name)} changes it`);
     const password = await sourcePassword(type, words, options, io);
     const details = sourceDetails(type, words, password);
     const { fields, later } = sourceValues(options, api.settings.readout_interval_unit);
-    const uuid = await createSource(api, later, {
+    const kept = await nextSourceOptions(type, change, api.settings, { source: undefined, details: readDetails(details) });
+    const record = {
       name,
       machine: await machineOf(api, options.machine ?? name),
       manufacturer: null,
@@ -57,7 +60,8 @@ export function sourceAdd(
       note: null,
       ...fields,
       details,
-    });
+    };
+    const uuid = await createWithKept(api.settings, "source", name, kept, () => createSource(api, later, record));
     const unsaid = unsaidWords(type, words, details);
     const filledIn = unsaid.length > 0 ? plain`Defaults: ${unsaid.join(" ")}\n` : "";
     const noDriver = noDriverNote(type);
@@ -65,8 +69,8 @@ export function sourceAdd(
     answer(
       io,
       options,
-      { action: "created", uuid, name, taken_as: unsaid, ...(noDriver !== undefined && { warnings: [noDriver] }) },
-      plain`${name}: created (${uuid})\n` + filledIn + notRead,
+      { action: "created", uuid, name, taken_as: unsaid, ...keptHere(kept), ...(noDriver !== undefined && { warnings: [noDriver] }) },
+      plain`${name}: created (${uuid})\n` + filledIn + keptText(api.settings, "source", { uuid, name }, kept) + notRead,
     );
   });
 }
@@ -78,16 +82,25 @@ export async function createSource(api: ApiConnection, later: object, fields: ob
   return uuid;
 }
 
+const NO_WORDS: SourceWords = { details: [], options: { given: {}, removed: [] } };
+const NONE_KEPT: KeptPart = { options: {}, pems: [], isChanged: false };
+
+const keptHere = ({ options, isChanged }: KeptPart): object => (isChanged ? { kept_here: optionWords(options) } : {});
+
+/** The details as they will be read, for what the driver says of them. Pure. */
+const readDetails = (details: object): object => toReadDetails(detailsCreateSchema.parse(details)).details;
+
 /** `collector source set NAME key=value…`. */
-export function sourceSet(name: string, words: readonly string[], options: SourceFields, io: CommandIo): Promise<ExitCode> {
+export function sourceSet(name: string, given: readonly string[], options: SourceFields, io: CommandIo): Promise<ExitCode> {
   return withApi(options, io, async (api) => {
     const source = namedOf(await sourcesOf(api), name, "data source");
-    const type = words.length > 0 || options.passwordFile !== undefined || options.askPassword ? detailsTypeOf(source.type) : undefined;
-    if (type) await refuseElsewhere(type, source.name, words, options.config);
+    const type = given.length > 0 || options.passwordFile !== undefined || options.askPassword ? detailsTypeOf(source.type) : undefined;
+    const { details: words, options: change } = type ? await sourceWords(type, given, api.settings) : NO_WORDS;
     const password = type && (await sourcePassword(type, words, options, io));
     const now = typeof source.details === "object" && source.details !== null ? { ...source.details } : {};
     const detailsWith = (given: string | undefined) => type && sourceDetailsPatch(type, words, given, now);
-    const details = detailsWith(password);
+    const details = words.length > 0 || password !== undefined ? detailsWith(password) : undefined;
+    const kept = type ? await nextSourceOptions(type, change, api.settings, { source, details: { ...now, ...details } }) : NONE_KEPT;
     const { machine } = options;
     const { fields, later } = sourceValues(options, api.settings.readout_interval_unit);
     const patch = {
@@ -97,18 +110,21 @@ export function sourceSet(name: string, words: readonly string[], options: Sourc
       ...(machine !== undefined && { machine: await machineOf(api, machine) }),
       ...(details && { details }),
     };
-    if (Object.keys(patch).length === 0) throw new UsageError("nothing to set; give key=value or an option");
+    const isSent = Object.keys(patch).length > 0;
+    if (!isSent && !kept.isChanged) throw new UsageError("nothing to set; give key=value or an option");
     const path = `${PATH}/${source.uuid}`;
     const followed = await followRename(source, options.name, api, options, io);
     try {
-      await api.send("PATCH", path, patch);
+      if (isSent) await api.send("PATCH", path, patch);
     } catch (error) {
       if (!lacksPassword(error) || password !== undefined) throw error;
       complain(io, error.message);
       await api.send("PATCH", path, { ...patch, details: detailsWith(await askBoundPassword(source.name, options, io)) });
     }
-    const known = options.name ?? source.name;
-    answer(io, options, { action: "changed", uuid: source.uuid, name: known }, plain`${known}: changed\n` + followed.text);
+    await keepOptions(api.settings, "source", source, kept);
+    const [{ uuid }, known] = [source, options.name ?? source.name];
+    const text = plain`${known}: changed\n` + followed.text + keptText(api.settings, "source", { uuid, name: known }, kept);
+    answer(io, options, { action: "changed", uuid, name: known, ...keptHere(kept) }, text);
   });
 }
 
@@ -123,20 +139,23 @@ export function sourceRemove(name: string, options: ApiOptions, io: CommandIo): 
     } catch (error) {
       complain(io, `no copy of ${source.name} is kept: ${messageOf(error)}`);
     }
+    const own = optionWords(keptOptionsOf(api.settings, "source", source));
     await api.send("DELETE", `${PATH}/${source.uuid}`);
+    await forgetOptions(api.settings, "source", source, io);
     const { text: forgotten, keys: secrets_removed } = await forgetSecrets(source, api, options, io);
     const { uuid, name: known } = source;
     const number = variables?.length ?? null;
     const count =
       number === null ? "" : number === 0 ? "; it had no variables" : ` with its ${number === 1 ? "variable" : `${number} variables`}`;
-    const lines = kept === undefined ? [] : ["To bring it back, type:", ...wayBack(known, kept).map((line) => `  ${line}`)];
+    const lines = kept === undefined ? [] : ["To bring it back, type:", ...wayBack(known, kept, own).map((line) => `  ${line}`)];
     const text = [`${known}: deleted${count}`, ...lines].map((line) => plain`${line}\n`).join("");
     answer(io, options, { action: "deleted", uuid, name: known, variables: number, kept: kept ?? null, secrets_removed }, text + forgotten);
   });
 }
 
-const wayBack = (name: string, { source, variables }: KeptSource): readonly string[] => [
+const wayBack = (name: string, { source, variables }: KeptSource, options: readonly string[]): readonly string[] => [
   `collector source import ${shellWord(source)}`,
+  ...(options.length === 0 ? [] : [`collector source set ${shellWord(name)} ${options.map(shellWord).join(" ")}`]),
   ...(variables === null ? [] : [`collector variables import ${shellWord(name)} ${shellWord(variables)}`]),
 ];
 
@@ -153,7 +172,10 @@ async function variablesOf(api: ApiConnection, source: string): Promise<readonly
 /** `collector source list`. */
 export function sourceList(options: ApiOptions, io: CommandIo): Promise<ExitCode> {
   return withApi(options, io, async (api) => {
-    const [sources, machines] = [await sourcesOf(api), await machinesOf(api)];
+    const machines = await machinesOf(api);
+    const kept = (source: { readonly uuid: string; readonly name: string }) => optionWords(keptOptionsOf(api.settings, "source", source));
+    const sources = (await sourcesOf(api)).map((source) => ({ ...source, kept_here: kept(source) }));
+    type Row = (typeof sources)[number];
     answerList(
       io,
       options,
@@ -166,6 +188,7 @@ export function sourceList(options: ApiOptions, io: CommandIo): Promise<ExitCode
         MACHINE: ({ machine }) => machines.find(({ uuid }) => uuid === machine)?.name ?? machine ?? "-",
         INTERVAL: ({ readout_interval }) => intervalWords(readout_interval, api),
         LIMIT: ({ readout_limit }) => String(readout_limit ?? "-"),
+        ...(sources.some(({ kept_here }) => kept_here.length > 0) && { "KEPT HERE": ({ kept_here }: Row) => kept_here.join(" ") || "-" }),
       },
       ["LIMIT"],
     );

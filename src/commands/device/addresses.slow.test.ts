@@ -16,7 +16,7 @@ test.each([
   [OPCUA, "ns=2;s=Press.Temperature", null, undefined],
   [OPCUA, "holding:0", null, /^address: "holding:0" is not an address: expected a node id/],
 ] as const)("%o: %s as %s", async (source, address, type, said) => {
-  const { problemOf, note } = await addressCheck(source, { bindings: {}, sources: {} });
+  const { problemOf, note } = await addressCheck(source, { state_dir: "/none", bindings: {}, sources: {} });
   expect(note).toBeUndefined();
   const problem = problemOf({ address, type });
   if (said) expect(problem).toMatch(said);
@@ -25,15 +25,16 @@ test.each([
 
 test("the settings of the source count, those of every source among them left aside", async () => {
   const wide = { address: "holding:0", type: "float32[10]" };
-  const check = (options: Readonly<Record<string, unknown>>) => addressCheck(MODBUS, { bindings: {}, sources: { "press-1": options } });
+  const check = (options: Readonly<Record<string, unknown>>) =>
+    addressCheck(MODBUS, { state_dir: "/none", bindings: {}, sources: { "press-1": options } });
   expect((await check({ connect_timeout: "2s" })).problemOf(wide)).toBeUndefined();
   expect((await check({ max_registers: 10 })).problemOf(wide)).toMatch(/takes 20 registers, one read holds 10/);
 });
 
 test("where nobody can tell, every address passes, and the reason is reported", async () => {
-  const broken = await addressCheck(MODBUS, { bindings: {}, sources: { "press-1": { max_registers: "many" } } });
-  const unknown = await addressCheck({ ...MODBUS, type: "none_such" }, { bindings: {}, sources: {} });
-  const inherited = await addressCheck({ ...MODBUS, type: "toString" }, { bindings: {}, sources: {} });
+  const broken = await addressCheck(MODBUS, { state_dir: "/none", bindings: {}, sources: { "press-1": { max_registers: "many" } } });
+  const unknown = await addressCheck({ ...MODBUS, type: "none_such" }, { state_dir: "/none", bindings: {}, sources: {} });
+  const inherited = await addressCheck({ ...MODBUS, type: "toString" }, { state_dir: "/none", bindings: {}, sources: {} });
   for (const { problemOf } of [broken, unknown, inherited]) expect(problemOf({ address: "anything", type: null })).toBeUndefined();
   expect(broken.note).toMatch(/^the addresses are not checked: sources.press-1 in the settings: max_registers: /);
   expect(unknown.note).toBe("the addresses are not checked: this collector has no driver for none_such");
@@ -41,7 +42,9 @@ test("where nobody can tell, every address passes, and the reason is reported", 
 });
 
 test("whatever is given as an address, the check ends with a sentence or nothing", async () => {
-  const checks = await Promise.all([MODBUS, OPCUA].map((source) => addressCheck(source, { bindings: {}, sources: {} })));
+  const checks = await Promise.all(
+    [MODBUS, OPCUA].map((source) => addressCheck(source, { state_dir: "/none", bindings: {}, sources: {} })),
+  );
   fc.assert(
     fc.property(fc.string(), fc.constantFrom(null, "uint16", "string(3)", "bool"), (address, type) => {
       for (const { problemOf } of checks) expect(problemOf({ address, type }) ?? "address: ").toMatch(/^address: /);

@@ -1,6 +1,6 @@
 import { typeOf } from "../../../drivers/driver.ts";
 import { boundOptions, readProfile } from "../../configuration/bindings.ts";
-import { localOptions } from "../../configuration/local-options.ts";
+import { optionsOf } from "../../configuration/kept-options.ts";
 import { unboundWords } from "../../model/binding.ts";
 import { messageOf } from "../../model/failure.ts";
 import { isBoundType } from "../../model/profile-details.ts";
@@ -31,13 +31,13 @@ const SHARED = new Set(Object.keys(sourceSettingsSchema.shape));
  */
 export async function addressCheck(
   source: { readonly uuid: string; readonly name: string; readonly type: string },
-  settings: Pick<Settings, "bindings" | "sources">,
+  settings: Pick<Settings, "bindings" | "sources" | "state_dir">,
 ): Promise<AddressCheck> {
   const unchecked = (why: string): AddressCheck => ({ problemOf: () => undefined, note: `the addresses are not checked: ${why}` });
   const entry = entryOf(source.type);
   if (!entry) return unchecked(`this collector has no driver for ${source.type}`);
   const { default: driver } = await entry.driver();
-  const local = boundOptions(source.type, localOptions(settings.sources, source), settings, readProfile);
+  const local = boundOptions(source.type, optionsOf(settings.sources, settings.state_dir, "source", source), settings, readProfile);
   if (isBoundType(source.type) && local["profile"] === undefined) return unchecked(unboundWords(source.type));
   const own = Object.entries(local).filter(([key]) => !SHARED.has(key));
   const options = driver.settings.safeParse(Object.fromEntries(own));

@@ -13,7 +13,7 @@ import {
   missingPassword,
   withLocalSecrets,
 } from "../../configuration/credentials.ts";
-import { localOptions } from "../../configuration/local-options.ts";
+import { optionsOf } from "../../configuration/kept-options.ts";
 import type { LoadedPolicy } from "../../configuration/policy-file.ts";
 import { readSecretFiles } from "../../configuration/secret-files.ts";
 import { judgeSecrets, readSecretPlaces, secretPlacesFile, withheldWords } from "../../configuration/secret-places.ts";
@@ -98,7 +98,7 @@ export async function specOfRecord(
   io: CommandIo,
 ): Promise<SourceSpec> {
   const driver = await driverOf(record.type);
-  const local = boundOptions(record.type, localOptions(settings.sources, record), settings, readProfile);
+  const local = boundOptions(record.type, keptHere(settings, record), settings, readProfile);
   const settingsFile = options.config ?? DEFAULT_SETTINGS_FILE;
   const { secrets: loaded } = loadCredentials(io.env["CREDENTIALS_DIRECTORY"], credentialsFolder(settingsFile));
   const credentials = createCredentials(loaded);
@@ -176,5 +176,14 @@ async function secretsOf(
     // Another key, another machine, no such extension: whoever has it will type it.
     if (error instanceof ApiError || error instanceof z.ZodError) return {};
     throw error;
+  }
+}
+
+/** Throws UsageError. */
+function keptHere(settings: Settings, record: DataSource): Readonly<Record<string, unknown>> {
+  try {
+    return optionsOf(settings.sources, settings.state_dir, "source", record);
+  } catch (error) {
+    throw new UsageError(messageOf(error));
   }
 }

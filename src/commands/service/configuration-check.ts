@@ -5,8 +5,7 @@ import { lastGoodFile } from "../../api/embedded.ts";
 import { readLastGood } from "../../api/last-good.ts";
 import { boundOptions, readProfile } from "../../configuration/bindings.ts";
 import { credentialsFolder, loadCredentials } from "../../configuration/credentials.ts";
-import { keptSinkOptionsFile, readKeptSinkOptions } from "../../configuration/kept-sink-options.ts";
-import { localOptions } from "../../configuration/local-options.ts";
+import { keptOptionsFile, optionsOf, readKeptOptions } from "../../configuration/kept-options.ts";
 import { loadPolicy, policyFile } from "../../configuration/policy-file.ts";
 import { readSecretFiles } from "../../configuration/secret-files.ts";
 import { DEFAULT_SETTINGS_FILE, type LoadedSettings, loadSettings } from "../../configuration/settings-file.ts";
@@ -16,6 +15,7 @@ import { listenRefusal } from "../../lib/policy.ts";
 import { messageOf } from "../../model/failure.ts";
 import type { Policy } from "../../model/policy.ts";
 import type { DataSink, DataSource } from "../../model/resources.ts";
+import type { Settings } from "../../model/settings.ts";
 import type { Variable } from "../../model/variable.ts";
 import { variableFiles } from "../configuration/variable-folder.ts";
 import { entryOf } from "../device/device.ts";
@@ -143,12 +143,22 @@ class Check {
     }
   }
 
-  /** Options that `sink add` keeps on this machine: without them the service starts no data sink. */
+  /** Options that verbs keep on this machine: without them the service starts no data source or no data sink. */
   #keptOptions(stateDir: string): void {
+    for (const kind of ["source", "sink"] as const)
+      try {
+        readKeptOptions(stateDir, kind);
+      } catch (error) {
+        this.#fail(keptOptionsFile(stateDir, kind), messageOf(error));
+      }
+  }
+
+  /** Undefined: what is kept cannot be read, which is a finding already. */
+  #optionsOf({ sources, state_dir: stateDir }: Settings, record: DataSource): Readonly<Record<string, unknown>> | undefined {
     try {
-      readKeptSinkOptions(stateDir);
-    } catch (error) {
-      this.#fail(keptSinkOptionsFile(stateDir), messageOf(error));
+      return optionsOf(sources, path.resolve(stateDir), "source", record);
+    } catch {
+      return undefined;
     }
   }
 
@@ -180,7 +190,9 @@ class Check {
     const entry = entryOf(record.type);
     if (!entry) return this.#fail(record.name, `this collector has no driver for ${record.type}`);
     const { default: driver } = await entry.driver();
-    const local = boundOptions(record.type, localOptions(settings.sources, record), settings, readProfile);
+    const own = this.#optionsOf(settings, record);
+    if (!own) return;
+    const local = boundOptions(record.type, own, settings, readProfile);
     const made = await specOf(
       {
         record,

@@ -5,7 +5,7 @@ import { describe, expect, it, onTestFinished } from "vitest";
 import { DRIVERS } from "../../../drivers/index.ts";
 import { lastGoodFile } from "../../api/embedded.ts";
 import { saveLastGood } from "../../api/last-good.ts";
-import { changeKeptSinkOptions } from "../../configuration/kept-sink-options.ts";
+import { changeKeptOptions } from "../../configuration/kept-options.ts";
 import type { DataSink, DataSource } from "../../model/resources.ts";
 import { settingsSchema } from "../../model/settings.ts";
 import { SINKS, sinkEntryOf } from "../../sinks/index.ts";
@@ -125,7 +125,7 @@ describe("flows", () => {
     };
     const times = { fetchedAt: "2026-11-20T09:00:00.000Z", secrets: {}, areSecretsAwaited: true, revision: null };
     await saveLastGood(lastGoodFile(folder), { collector: COLLECTOR, sources: [], sinks: [mqtt], variables: [], ...times });
-    await changeKeptSinkOptions(folder, () => ({ [COLLECTOR]: { tls: {} } }));
+    await changeKeptOptions(folder, "sink", () => ({ [COLLECTOR]: { tls: {} } }));
     expect((await runCommand("flows", "--config", config)).out).toMatch(/out +broker +mqtt +broker\.plant\.example +8883 +tcp +TLS/);
     writeFileSync(path.join(folder, "sink-options.json"), "{");
     const { code, out } = await runCommand("flows", "--config", config);

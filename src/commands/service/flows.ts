@@ -2,10 +2,9 @@ import { lastGoodFile } from "../../api/embedded.ts";
 import { readLastGood } from "../../api/last-good.ts";
 import { toJson } from "../../base/json.ts";
 import { jsonWithoutCredentials } from "../../base/plain-text.ts";
-import { readKeptSinkOptions, withKeptOptions } from "../../configuration/kept-sink-options.ts";
+import { type KeptKind, readKeptOptions, withKeptOptions } from "../../configuration/kept-options.ts";
 import { loadSettings } from "../../configuration/settings-file.ts";
 import { messageOf } from "../../model/failure.ts";
-import type { DataSink } from "../../model/resources.ts";
 import type { Settings } from "../../model/settings.ts";
 import { sinkEntryOf } from "../../sinks/index.ts";
 import { entryOf } from "../device/device.ts";
@@ -22,15 +21,17 @@ export async function flows(
   const settings = loadSettings(config).settings;
   const kept = await readLastGood(lastGoodFile(settings.state_dir));
   const { sources, sinks } = kept.type === "loaded" ? kept.configuration : { sources: [], sinks: [] };
-  const { options, problem } = sinkOptionsOf(settings, sinks);
+  const [ofSources, ofSinks] = [optionsIn(settings, "source", sources), optionsIn(settings, "sink", sinks)];
   const { flows: list, unknown } = await flowsOf({
-    settings: { ...settings, sinks: options },
-    sources,
-    sinks: problem === undefined ? sinks : [],
+    settings: { ...settings, sources: ofSources.options, sinks: ofSinks.options },
+    sources: ofSources.problem === undefined ? sources : [],
+    sinks: ofSinks.problem === undefined ? sinks : [],
     driverOf: async (type) => (await entryOf(type)?.driver())?.default,
     sinkKindOf: async (type) => (await sinkEntryOf(type)?.kind())?.default,
   });
-  const unread = problem === undefined ? [] : sinks.map(({ name, uuid }) => ({ what: name ?? uuid, why: problem }));
+  const unreadOf = (records: readonly Named[], { problem }: ReturnType<typeof optionsIn>) =>
+    problem === undefined ? [] : records.map(({ name, uuid }) => ({ what: name ?? uuid, why: problem }));
+  const unread = [...unreadOf(sources, ofSources), ...unreadOf(sinks, ofSinks)];
   const found: Flows = { flows: list, unknown: [...unknown, ...unread] };
   if (json) io.stdout.write(`${toJson(found, jsonWithoutCredentials)}\n`);
   else writeLines(io, linesOf(found));
@@ -38,15 +39,19 @@ export async function flows(
   return found.unknown.length === 0 ? EXIT.good : EXIT.ownFailure;
 }
 
-/** The local options of data sinks as the service has them, those that `sink add` keeps among them; or why they are not known. */
-function sinkOptionsOf(
-  { sinks: options, state_dir: stateDir }: Settings,
-  sinks: readonly DataSink[],
+type Named = { readonly uuid: string; readonly name: string | null };
+
+/** The local options as the service has them, those that verbs keep among them; or why they are not known. */
+function optionsIn(
+  { state_dir: stateDir, ...settings }: Settings,
+  kind: KeptKind,
+  records: readonly Named[],
 ): { readonly options: Settings["sinks"]; readonly problem?: string } {
+  const options = settings[`${kind}s`];
   try {
-    return { options: withKeptOptions(options, readKeptSinkOptions(stateDir), sinks) };
+    return { options: withKeptOptions(options, readKeptOptions(stateDir, kind), records) };
   } catch (error) {
-    return { options, problem: `the options of data sinks on this machine cannot be read: ${messageOf(error)}` };
+    return { options, problem: `the options of data ${kind}s on this machine cannot be read: ${messageOf(error)}` };
   }
 }
 
