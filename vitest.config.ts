@@ -23,7 +23,7 @@ const LONGEST = [
   "test/lab/systemd/systemd.parts.test.ts",
   "test/faults/net/matrix.parts.test.ts",
   "test/conformance/drivers/opcua.test.ts",
-  "test/faults/mqtt/poison.parts.test.ts",
+  "test/faults/mqtt/poison.nightly.test.ts",
   "test/faults/opcua/hosted-server.test.ts",
   "test/plant/demo-kill.nightly.test.ts",
   "test/e2e/platform.test.ts",
@@ -40,7 +40,7 @@ const TIMED = [
   "test/isolation/**/*.test.ts",
   "test/faults/freeze/*.test.ts",
   "test/faults/mqtt/{drain,slow-link,changing-link.nightly}.test.ts",
-  "test/e2e/{reload,take-in.nightly,take-in-slices,plan-steps.nightly}.test.ts",
+  "test/e2e/{reload,take-in.nightly,take-in-slices,take-in-slices-opcua.nightly,plan-steps.nightly}.test.ts",
   "src/delivery/isolation.system.test.ts",
 ];
 

@@ -23,7 +23,8 @@ export type { Check } from "./check.ts";
 /** What came too late is released within this, whatever the driver has to tell the device first. */
 const RELEASE_MS = 20_000;
 const ROUNDS_OF_FLIPPED_BITS = 60;
-const FUZZED_ANSWERS = 10_000;
+/** Each run has other ones; fuzz.nightly.test.ts has ten times as many. */
+const FUZZED_ANSWERS = 3000;
 /** A datagram that is no answer is dropped, and its request waits: more lanes, so that this takes no longer than over streams. */
 const FUZZ_LANES = { tcp: 24, udp: 96 } as const;
 const PREPARED_EVERY = 10;
@@ -40,6 +41,60 @@ async function usedBytes(): Promise<number> {
   return heapUsed + arrayBuffers;
 }
 const openSockets = () => process.getActiveResourcesInfo().filter((name) => /TCP|UDP/.test(name)).length;
+
+/** The check with so many answers. */
+export const fuzzCheck = (answers: number): Check => ({
+  name: `takes ${answers} fuzzed answers with readings, a fault or a reason, in bounded memory`,
+  timeoutMs: 300_000,
+  async run(rig) {
+    const { driver, connect, pointsOf, simulator, proxy } = rig;
+    const unprepared = pointsOf(simulator.variables);
+    const first = await connect();
+    const { ready: points } = await prepareAll(first, unprepared, within(5000));
+    await first.close();
+    const before = await usedBytes();
+    let left = answers;
+    const lane = async (): Promise<void> => {
+      let session: AnySession | undefined;
+      while (left > 0) {
+        // Connecting may need answers too: those are fuzzed like all others.
+        session = session?.alive()
+          ? session
+          : await connect(within(10_000, 20)).catch((error: unknown) => {
+              expect(error, `seed ${proxy.seed}`).toBeInstanceOf(ReasonError);
+              left--;
+              return undefined;
+            });
+        if (!session) continue;
+        const requests = driver.plan(points, session.limits);
+        const request = requests[left % requests.length];
+        left--;
+        if (!request) continue;
+        try {
+          if (session.prepare && left % PREPARED_EVERY === 0) await prepareAll(session, unprepared, within(10_000, 20));
+          const readings = await session.read(request, within(10_000, 20));
+          expect(readings.length).toBe(request.points.length);
+          for (const reading of readings) expect(["good", "uncertain", "bad"]).toContain(reading.quality);
+        } catch (error) {
+          expect(error instanceof ReasonError || error instanceof FaultError, `seed ${proxy.seed}: ${error}`).toBe(true);
+          if (error instanceof FaultError) expect(error.fault, `seed ${proxy.seed}: ${error.message}`).not.toBe("collector_error");
+          if (error instanceof ReasonError) {
+            expect(error.condition, `seed ${proxy.seed}: ${error.message}`).not.toBe("internal_error");
+            void session.close();
+            session = undefined;
+          }
+        }
+      }
+      await session?.close();
+    };
+    await misbehaving(rig, "fuzz", () => Promise.all(Array.from({ length: FUZZ_LANES[rig.transport] }, lane)));
+    // A driver may end in the background what came too late for a deadline; that is bounded too.
+    await expect.poll(() => proxy.connections(), { timeout: RELEASE_MS }).toBe(0);
+    // What the proxy itself has recorded is not the driver's.
+    const recorded = proxy.sent().reduce((bytes, one) => bytes + one.length + 512, 0);
+    expect((await usedBytes()) - before - recorded).toBeLessThan(4 * MAX_GROWTH_BYTES);
+  },
+});
 
 export const CHECKS: readonly Check[] = [
   {
@@ -255,58 +310,7 @@ export const CHECKS: readonly Check[] = [
       }
     },
   },
-  {
-    name: `takes ${FUZZED_ANSWERS} fuzzed answers with readings, a fault or a reason, in bounded memory`,
-    timeoutMs: 300_000,
-    async run(rig) {
-      const { driver, connect, pointsOf, simulator, proxy } = rig;
-      const unprepared = pointsOf(simulator.variables);
-      const first = await connect();
-      const { ready: points } = await prepareAll(first, unprepared, within(5000));
-      await first.close();
-      const before = await usedBytes();
-      let left = FUZZED_ANSWERS;
-      const lane = async (): Promise<void> => {
-        let session: AnySession | undefined;
-        while (left > 0) {
-          // Connecting may need answers too: those are fuzzed like all others.
-          session = session?.alive()
-            ? session
-            : await connect(within(10_000, 20)).catch((error: unknown) => {
-                expect(error, `seed ${proxy.seed}`).toBeInstanceOf(ReasonError);
-                left--;
-                return undefined;
-              });
-          if (!session) continue;
-          const requests = driver.plan(points, session.limits);
-          const request = requests[left % requests.length];
-          left--;
-          if (!request) continue;
-          try {
-            if (session.prepare && left % PREPARED_EVERY === 0) await prepareAll(session, unprepared, within(10_000, 20));
-            const readings = await session.read(request, within(10_000, 20));
-            expect(readings.length).toBe(request.points.length);
-            for (const reading of readings) expect(["good", "uncertain", "bad"]).toContain(reading.quality);
-          } catch (error) {
-            expect(error instanceof ReasonError || error instanceof FaultError, `seed ${proxy.seed}: ${error}`).toBe(true);
-            if (error instanceof FaultError) expect(error.fault, `seed ${proxy.seed}: ${error.message}`).not.toBe("collector_error");
-            if (error instanceof ReasonError) {
-              expect(error.condition, `seed ${proxy.seed}: ${error.message}`).not.toBe("internal_error");
-              void session.close();
-              session = undefined;
-            }
-          }
-        }
-        await session?.close();
-      };
-      await misbehaving(rig, "fuzz", () => Promise.all(Array.from({ length: FUZZ_LANES[rig.transport] }, lane)));
-      // A driver may end in the background what came too late for a deadline; that is bounded too.
-      await expect.poll(() => proxy.connections(), { timeout: RELEASE_MS }).toBe(0);
-      // What the proxy itself has recorded is not the driver's.
-      const recorded = proxy.sent().reduce((bytes, one) => bytes + one.length + 512, 0);
-      expect((await usedBytes()) - before - recorded).toBeLessThan(4 * MAX_GROWTH_BYTES);
-    },
-  },
+  fuzzCheck(FUZZED_ANSWERS),
   {
     name: "stops a read at once when the signal aborts",
     async run(rig) {

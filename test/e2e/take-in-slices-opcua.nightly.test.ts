@@ -1,0 +1,3 @@
+import { testTakingInSlices } from "../support/take-in-slices.ts";
+
+testTakingInSlices("opcua");
