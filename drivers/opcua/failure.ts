@@ -1,6 +1,6 @@
 import { FaultError } from "../../src/model/fault.ts";
-import { knownStatus } from "../../src/model/opcua-statuses.ts";
 import { ReasonError } from "../../src/model/reason.ts";
+import { knownStatus } from "../../src/model/words/opcua-statuses.ts";
 import { quote } from "../lib/text.ts";
 import { codeOf, faultOf, isBusy, isTooMuch, STATUS } from "./status-codes.ts";
 

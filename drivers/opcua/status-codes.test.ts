@@ -1,6 +1,6 @@
 import { StatusCodes } from "node-opcua-client";
 import { expect, it } from "vitest";
-import { KNOWN_STATUSES } from "../../src/model/opcua-statuses.ts";
+import { KNOWN_STATUSES } from "../../src/model/words/opcua-statuses.ts";
 import { faultOf, isBusy, isTooMuch, qualityOf, STATUS } from "./status-codes.ts";
 
 it("has the specification's numbers", () => {

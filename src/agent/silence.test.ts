@@ -1,6 +1,6 @@
 import { expect, it } from "vitest";
-import { explainReason } from "../model/catalogue.ts";
 import { ReasonError } from "../model/reason.ts";
+import { explainReason } from "../model/words/catalogue.ts";
 import { type Evidence, namedSilence, silenceOf } from "./silence.ts";
 
 const EVIDENCE: Evidence = { hasConnected: true, isHeard: true, hasAnsweredOthers: false, slowestMs: 5, answerMs: 3000 };

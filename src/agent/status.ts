@@ -1,10 +1,10 @@
 import { formatDuration } from "../base/duration.ts";
-import { explainReason } from "../model/catalogue.ts";
 import type { Log } from "../model/context.ts";
 import type { ReasonError } from "../model/reason.ts";
 import { type ReportedError, reportedError } from "../model/report.ts";
 import type { ReadoutState } from "../model/status.ts";
 import type { Reading } from "../model/value.ts";
+import { explainReason } from "../model/words/catalogue.ts";
 import type { StateLines } from "./state-lines.ts";
 
 /** A source's state as the agent keeps it; times are ms since the machine's start (upMsOf). */

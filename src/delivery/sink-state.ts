@@ -1,9 +1,9 @@
-import { explainReason, type Where } from "../model/catalogue.ts";
 import { type Clock, isoTimeAt, upMsOf } from "../model/clock.ts";
 import type { Condition } from "../model/condition.ts";
 import type { Log } from "../model/context.ts";
 import type { ReasonError } from "../model/reason.ts";
 import type { SinkReport } from "../model/report.ts";
+import { explainReason, type Where } from "../model/words/catalogue.ts";
 import { isClose } from "../sinks/lib/in-flight-window.ts";
 
 /** How long after a refused write the report shows the refusal. */

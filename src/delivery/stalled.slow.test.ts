@@ -1,6 +1,6 @@
 import { afterEach, expect, test, vi } from "vitest";
-import { explainReason } from "../model/catalogue.ts";
 import { ReasonError } from "../model/reason.ts";
+import { explainReason } from "../model/words/catalogue.ts";
 import { House, type HouseOptions, START_MS } from "./testing/house.ts";
 import { mqttSpec } from "./testing/rig.ts";
 

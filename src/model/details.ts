@@ -1,5 +1,5 @@
 import * as z from "zod";
-import "./issue-words.ts";
+import "./words/issue-words.ts";
 import { withoutUserInformation } from "./endpoint-url.ts";
 import { hostSchema } from "./host.ts";
 

@@ -1,5 +1,5 @@
 import * as z from "zod";
-import "./issue-words.ts";
+import "./words/issue-words.ts";
 
 function isRange(text: string): boolean {
   if (!/^\d{1,5}(-\d{1,5})?$/.test(text)) return false;

@@ -1,5 +1,5 @@
 import * as z from "zod";
-import "./issue-words.ts";
+import "./words/issue-words.ts";
 import { parseDuration } from "../base/duration.ts";
 import { boundedArray, boundedRecord } from "./bounded.ts";
 import { DEVICE_FAULTS } from "./fault.ts";

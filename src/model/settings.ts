@@ -1,5 +1,5 @@
 import * as z from "zod";
-import "./issue-words.ts";
+import "./words/issue-words.ts";
 import { parseDuration } from "../base/duration.ts";
 import { bindingsSchema } from "./binding.ts";
 import { networkSchema } from "./policy.ts";

@@ -1,5 +1,5 @@
 import * as z from "zod";
-import "./issue-words.ts";
+import "./words/issue-words.ts";
 import { boundedArray } from "./bounded.ts";
 import { SECURITY_MODES, SECURITY_POLICIES } from "./details.ts";
 import { OPCUA_PORT } from "./endpoint-url.ts";

@@ -1,5 +1,5 @@
 import * as z from "zod";
-import "./issue-words.ts";
+import "./words/issue-words.ts";
 
 /**
  * A string of UUID format in either case, kept in lower case so that two spellings of one identifier compare equal (RFC 9562, 4).

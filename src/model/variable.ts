@@ -1,5 +1,5 @@
 import * as z from "zod";
-import "./issue-words.ts";
+import "./words/issue-words.ts";
 import { uuidSchema } from "./uuid.ts";
 import { TYPE_EXAMPLES, TYPE_WORD } from "./value.ts";
 

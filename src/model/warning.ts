@@ -1,4 +1,4 @@
-import { WARNINGS } from "./warnings.ts";
+import { WARNINGS } from "./words/warnings.ts";
 
 /** Names a warning for monitoring: it stays as it is over versions. */
 export type WarningCode = keyof typeof WARNINGS;

@@ -1,13 +1,13 @@
 import { globSync, readFileSync } from "node:fs";
 import path from "node:path";
 import { expect, it } from "vitest";
-import { WARNINGS } from "../../src/model/warnings.ts";
+import { WARNINGS } from "../../src/model/words/warnings.ts";
 
 const ROOT = path.resolve(import.meta.dirname, "../..");
 const files = globSync("{src,drivers,test}/**/*.ts", { cwd: ROOT });
 const isTest = (file: string): boolean => file.endsWith(".test.ts");
 const isProduction = (file: string): boolean =>
-  !isTest(file) && !/^test\/|\/testing(\/|\.ts$)/.test(file) && file !== "src/model/warnings.ts";
+  !isTest(file) && !/^test\/|\/testing(\/|\.ts$)/.test(file) && file !== "src/model/words/warnings.ts";
 const textOf = (wanted: (file: string) => boolean): string =>
   files
     .filter(wanted)

@@ -1,7 +1,7 @@
 import * as z from "zod";
 import { nearest } from "../../base/nearest.ts";
 import { isSecretName } from "../../lib/loggable.ts";
-import { REQUIRED } from "../../model/issue-words.ts";
+import { REQUIRED } from "../../model/words/issue-words.ts";
 import { UsageError } from "../io.ts";
 
 /** As far as key=value words are fitted to a schema. */

@@ -8,12 +8,12 @@ import { type LoadedPolicy, loadPolicy, policyFile } from "../../configuration/p
 import { SettingsError } from "../../configuration/strict-yaml.ts";
 import { permitOf } from "../../lib/policy.ts";
 import { permittedResolve } from "../../lib/resolver.ts";
-import { explainReason, type Where } from "../../model/catalogue.ts";
 import type { Log } from "../../model/context.ts";
 import { messageOf } from "../../model/failure.ts";
 import type { Pki } from "../../model/pki.ts";
 import type { Permit } from "../../model/policy.ts";
 import type { ReasonError } from "../../model/reason.ts";
+import { explainReason, type Where } from "../../model/words/catalogue.ts";
 import { createNameLookup } from "../../os/name-lookup.ts";
 import { meantWords } from "../configuration/type-words.ts";
 import { type CommandIo, complain, UsageError } from "../io.ts";

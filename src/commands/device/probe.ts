@@ -1,10 +1,10 @@
 import { formatDuration } from "../../base/duration.ts";
 import { toJson } from "../../base/json.ts";
 import { permitOf } from "../../lib/policy.ts";
-import { explainReason } from "../../model/catalogue.ts";
-import { explainFault } from "../../model/fault-catalogue.ts";
 import type { DataSink } from "../../model/resources.ts";
 import type { SourceStatus } from "../../model/service-status.ts";
+import { explainReason } from "../../model/words/catalogue.ts";
+import { explainFault } from "../../model/words/fault-catalogue.ts";
 import { type CommandIo, complain, EXIT, type ExitCode, UsageError } from "../io.ts";
 import { writeLines } from "../lines.ts";
 import { knownByService } from "../service/known.ts";

@@ -1,6 +1,6 @@
 import { formatDuration } from "../../base/duration.ts";
-import { commandOf, explainReason } from "../../model/catalogue.ts";
 import type { SinkStatus, SourceStatus } from "../../model/service-status.ts";
+import { commandOf, explainReason } from "../../model/words/catalogue.ts";
 import { errorWords, sourceStateWords } from "../../service/words/state-words.ts";
 import { whereOf } from "../../service/words/trouble.ts";
 import { wrapped } from "../lines.ts";

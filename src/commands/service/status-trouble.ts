@@ -1,8 +1,8 @@
 import { shellWord } from "../../base/shell-word.ts";
-import { explainReason } from "../../model/catalogue.ts";
 import type { Fault } from "../../model/fault.ts";
-import { explainFault } from "../../model/fault-catalogue.ts";
 import type { SourceStatus } from "../../model/service-status.ts";
+import { explainReason } from "../../model/words/catalogue.ts";
+import { explainFault } from "../../model/words/fault-catalogue.ts";
 import { errorWords } from "../../service/words/state-words.ts";
 import { whereOf } from "../../service/words/trouble.ts";
 import { COLUMNS, namesWithin, wrapped } from "../lines.ts";

@@ -3,7 +3,7 @@ import { formatDuration } from "../../base/duration.ts";
 import { countOf } from "../../base/number.ts";
 import type { BufferLeft, ConfigChange, ServiceStatus, SinkStatus } from "../../model/service-status.ts";
 import type { ReportedWarning } from "../../model/warning.ts";
-import { WARNINGS } from "../../model/warnings.ts";
+import { WARNINGS } from "../../model/words/warnings.ts";
 
 /** What the status says of the service itself, for the terminal and the page. Times are shown as they are at `nowMs`, epoch ms. */
 

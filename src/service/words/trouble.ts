@@ -1,7 +1,7 @@
-import { explainReason, type Where } from "../../model/catalogue.ts";
-import { explainFault } from "../../model/fault-catalogue.ts";
 import type { SinkStatus, SourceStatus } from "../../model/service-status.ts";
 import { foldedWarnings, type ReportedWarning } from "../../model/warning.ts";
+import { explainReason, type Where } from "../../model/words/catalogue.ts";
+import { explainFault } from "../../model/words/fault-catalogue.ts";
 
 /** Why a data source or a data sink fails, in words, and what to do about it: the same for the terminal and the page. */
 export interface Trouble {

@@ -1,9 +1,9 @@
 import { randomUUID } from "node:crypto";
 import path from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { explainReason } from "../../../src/model/catalogue.ts";
 import type { Condition } from "../../../src/model/condition.ts";
 import type { Reason } from "../../../src/model/reason.ts";
+import { explainReason } from "../../../src/model/words/catalogue.ts";
 import { type Lab, missingParts, POWER, startLab, type Told } from "./lab.ts";
 import { hostOf, MATRIX, portOf, type Row, TIMES } from "./matrix.ts";
 

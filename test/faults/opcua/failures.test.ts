@@ -1,8 +1,8 @@
 import { readFileSync } from "node:fs";
 import path from "node:path";
 import { afterEach, describe, expect, it } from "vitest";
-import { explainReason } from "../../../src/model/catalogue.ts";
 import { ReasonError } from "../../../src/model/reason.ts";
+import { explainReason } from "../../../src/model/words/catalogue.ts";
 import { type Bench, createBench, ROWS, type Row } from "./rows.ts";
 
 const README = path.resolve(import.meta.dirname, "../../../drivers/opcua/README.md");

@@ -1,10 +1,10 @@
 import { readFileSync } from "node:fs";
 import path from "node:path";
 import { afterEach, describe, expect, it } from "vitest";
-import { explainReason } from "../../../src/model/catalogue.ts";
 import { type Fault, FaultError } from "../../../src/model/fault.ts";
-import { explainFault } from "../../../src/model/fault-catalogue.ts";
 import { ReasonError } from "../../../src/model/reason.ts";
+import { explainReason } from "../../../src/model/words/catalogue.ts";
+import { explainFault } from "../../../src/model/words/fault-catalogue.ts";
 
 /** One way in which reading fails: it is done for real, and what comes out must be this. */
 export interface FailureRow<B, G extends string> {

@@ -1,10 +1,10 @@
 import path from "node:path";
 import { expect, it } from "vitest";
-import { reported, textsOf } from "./testing/warnings.ts";
-import { foldedWarnings, type WarningCode, WarningTimes, warning } from "./warning.ts";
+import { reported, textsOf } from "../testing/warnings.ts";
+import { foldedWarnings, type WarningCode, WarningTimes, warning } from "../warning.ts";
 import { WARNINGS } from "./warnings.ts";
 
-const DOC = path.resolve(import.meta.dirname, "../../docs/generated/warnings.md");
+const DOC = path.resolve(import.meta.dirname, "../../../docs/generated/warnings.md");
 
 it("follow from one another by codes that there are", () => {
   for (const [code, { dependsOn }] of Object.entries(WARNINGS))
@@ -18,7 +18,7 @@ it("are listed with what to do", async () => {
   );
   const text = `# Warnings and alarms
 
-Made by \`src/model/warnings.test.ts\`. In \`collector status --json\`, in the metric \`collector_warning\`, in the status over MQTT and on the hosted OPC UA server each has its code, which stays as it is over versions; the text is for people, and may change. A \`note\` is worth knowing; a \`warning\` says that something should be changed. One that follows from another one is shown under it.
+Made by \`src/model/words/warnings.test.ts\`. In \`collector status --json\`, in the metric \`collector_warning\`, in the status over MQTT and on the hosted OPC UA server each has its code, which stays as it is over versions; the text is for people, and may change. A \`note\` is worth knowing; a \`warning\` says that something should be changed. One that follows from another one is shown under it.
 
 | code | severity | usual cause | next step where the text has no better one | follows from |
 | --- | --- | --- | --- | --- |

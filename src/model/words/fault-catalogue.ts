@@ -1,6 +1,6 @@
-import { shellWord } from "../base/shell-word.ts";
+import { shellWord } from "../../base/shell-word.ts";
+import type { Fault } from "../fault.ts";
 import type { Explanation } from "./catalogue.ts";
-import type { Fault } from "./fault.ts";
 
 /** Which variable it is about, as far as it is known. */
 export interface FaultPlace {

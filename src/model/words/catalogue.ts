@@ -1,10 +1,10 @@
-import { withoutCredentials } from "../base/plain-text.ts";
-import { shellHost, shellWord } from "../base/shell-word.ts";
-import type { Condition } from "./condition.ts";
-import type { Fault } from "./fault.ts";
+import { withoutCredentials } from "../../base/plain-text.ts";
+import { shellHost, shellWord } from "../../base/shell-word.ts";
+import type { Condition } from "../condition.ts";
+import type { Fault } from "../fault.ts";
+import type { Reason, ReasonType } from "../reason.ts";
 import { explainFault } from "./fault-catalogue.ts";
 import { knownStatus } from "./opcua-statuses.ts";
-import type { Reason, ReasonType } from "./reason.ts";
 
 /** Says in one sentence what went wrong, then the usual cause and the remedy, with the command to type between backticks. */
 export interface Explanation {

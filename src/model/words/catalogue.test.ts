@@ -1,13 +1,13 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { anyText } from "../../test/support/any-text.ts";
+import { anyText } from "../../../test/support/any-text.ts";
+import { CONDITIONS } from "../condition.ts";
+import { FAULTS } from "../fault.ts";
+import type { Reason, ReasonType } from "../reason.ts";
+import { REASON_TYPES } from "../reason-schema.ts";
 import { type Explanation, explainReason } from "./catalogue.ts";
-import { CONDITIONS } from "./condition.ts";
-import { FAULTS } from "./fault.ts";
 import { explainFault } from "./fault-catalogue.ts";
 import { KNOWN_STATUSES, knownStatus } from "./opcua-statuses.ts";
-import type { Reason, ReasonType } from "./reason.ts";
-import { REASON_TYPES } from "./reason-schema.ts";
 
 const EXAMPLES: { readonly [T in ReasonType]: Extract<Reason, { type: T }> } = {
   LOOKUP_ERROR: { type: "LOOKUP_ERROR" },
