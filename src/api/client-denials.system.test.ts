@@ -1,6 +1,8 @@
 import type { ServerResponse } from "node:http";
 import { expect, onTestFinished, test } from "vitest";
 import type { ReadoutStatusReport } from "../model/resources.ts";
+import { codesOf, textsOf } from "../model/testing/warnings.ts";
+import type { Warning } from "../model/warning.ts";
 import { ApiClient, type PullResult } from "./client.ts";
 import type { Desired } from "./desired.ts";
 import { COLLECTOR, recordingLog } from "./server/testing.ts";
@@ -43,7 +45,7 @@ const DENIALS: readonly (readonly [string, Instead])[] = [
 type Api = Awaited<ReturnType<typeof extendedApi>>["api"];
 
 /** An API whose answers the test sets, a client of it, and a clock. */
-async function extendedApi() {
+async function extendedApi({ isInTheClear = false } = {}) {
   const api = {
     sources: [source(1)] as (ReturnType<typeof source> | (Omit<ReturnType<typeof source>, "name"> & { name: unknown }))[],
     sinks: [sink(1)],
@@ -73,10 +75,27 @@ async function extendedApi() {
     else json(response, { detail: "no such path" }, 404);
   });
   const log = recordingLog();
-  const client = new ApiClient({ url, collector: COLLECTOR, readKey: () => "key", monotonicMs: () => api.nowMs, log });
+  // Another host is reached through a proxy of this one.
+  const way = isInTheClear
+    ? {
+        url: "http://platform.example",
+        insecure: true,
+        readRoute: () => ({
+          proxy: {
+            protocol: "http:" as const,
+            host: "127.0.0.1",
+            port: Number(new URL(url).port),
+            name: "127.0.0.1",
+            authorization: undefined,
+            setting: "api.proxy",
+          },
+        }),
+      }
+    : { url };
+  const client = new ApiClient({ ...way, collector: COLLECTOR, readKey: () => "key", monotonicMs: () => api.nowMs, log });
   onTestFinished(() => client.close());
   let current: Desired | null = null;
-  let warnings: readonly string[] = [];
+  let warnings: readonly Warning[] = [];
   const pull = async (): Promise<PullResult["type"]> => {
     const result = await client.pull(current, never);
     if (result.type === "configuration") ({ configuration: current, warnings } = result);
@@ -97,7 +116,7 @@ async function extendedApi() {
     pull,
     running,
     asked,
-    warnings: () => warnings,
+    warnings: () => textsOf(warnings),
     report: async () => (await client.reportStatuses(STATUSES, never)).type,
   };
 }
@@ -321,4 +340,19 @@ test("an API without extensions that fails now and then is not asked for them ea
     await pull();
   }
   expect(asked("/ext/v1")).toBeLessThanOrEqual(7);
+});
+
+test("passwords are not asked for where the way to the API can be listened to, and a warning says so", async () => {
+  const { client, pull, asked, running } = await extendedApi({ isInTheClear: true });
+  await pull();
+  expect(running().sources).toHaveLength(1);
+  expect([asked("/ext/v1/secrets"), codesOf(client.notes())]).toEqual([0, ["passwords_not_asked"]]);
+});
+
+test("each part that an API does not offer is a note about that part", async () => {
+  const { api, client, pull } = await extendedApi();
+  api.hasExtensions = false;
+  await pull();
+  const parts = client.notes().map(({ code, about }) => [code, about]);
+  expect(parts).toEqual(["variables", "secrets", "statuses"].map((part) => ["api_offers_less", part]));
 });

@@ -3,6 +3,7 @@ import { join } from "node:path";
 import { expect, onTestFinished, test } from "vitest";
 import { clock } from "../../test/support/agent.ts";
 import { type PollState, runPolling } from "../configuration/poll.ts";
+import { textsOf } from "../model/testing/warnings.ts";
 import { ApiClient, type ApiClientOptions } from "./client.ts";
 import type { Desired } from "./desired.ts";
 import { COLLECTOR, recordingLog, temporaryFolder } from "./server/testing.ts";
@@ -188,7 +189,7 @@ test("lists that change between pages: what is listed twice counts once, the fir
   const result = await clientOf(url).pull(null, never);
   if (result.type !== "configuration") throw new Error(JSON.stringify(result));
   expect(result.configuration.sources.map(({ name }) => name)).toEqual(["source 1", "source 2", "source 3"]);
-  expect(result.warnings).toEqual([`data source ${source(2).uuid} is listed 2 times; its first usable record is used`]);
+  expect(textsOf(result.warnings)).toEqual([`data source ${source(2).uuid} is listed 2 times; its first usable record is used`]);
 });
 
 test("unknown types and fields are no failure: the type is that source's own trouble, the field is dropped", async () => {

@@ -1,6 +1,7 @@
 import type { ServerResponse } from "node:http";
 import { expect, onTestFinished, test, vi } from "vitest";
 import manifest from "../../package.json" with { type: "json" };
+import { codesOf, textsOf } from "../model/testing/warnings.ts";
 import { ApiClient, type ApiClientOptions } from "./client.ts";
 import type { Desired } from "./desired.ts";
 import { createListLimits } from "./list-limits.ts";
@@ -320,11 +321,14 @@ test("records of another collector are dropped, a bad one keeps its last good fo
   const { client } = clientOf(url);
   const first = await pulled(client);
   expect(first.configuration.sources.map((one) => one.name)).toEqual(["source 1", "source 2"]);
-  expect(first.warnings).toEqual(["1 data source of another collector in the API's answer: left out"]);
+  expect(codesOf(first.warnings)).toEqual(["records_foreign"]);
+  expect(textsOf(first.warnings)).toEqual(["1 data source of another collector in the API's answer: left out"]);
   answer = [source(1, { collector: "canary", name: "new" }), source(2, { name: "new", details: { type: "unheard_of" }, extra: 1 })];
   const second = await pulled(client, first.configuration);
   expect(second.configuration.sources).toMatchObject([{ name: "source 1" }, { name: "new", details: { type: "unheard_of" } }]);
-  expect(second.warnings).toEqual([expect.stringMatching(/^data source 00000001-.*: collector: .*; its last good configuration stays$/)]);
+  expect(textsOf(second.warnings)).toEqual([
+    expect.stringMatching(/^data source 00000001-.*: collector: .*; its last good configuration stays$/),
+  ]);
 });
 
 test("data sinks that are not offered, or fail, stay as they were; the sources are taken", async () => {
@@ -348,7 +352,9 @@ test("data sinks that are not offered, or fail, stay as they were; the sources a
   sinks = (response) => json(response, {}, 500);
   const failing = await pulled(client, first);
   expect(failing.configuration.sinks).toEqual(first.sinks);
-  expect(failing.warnings).toEqual([expect.stringContaining("the last good data sinks stay")]);
+  expect(failing.warnings).toEqual([
+    { code: "parts_outdated", text: expect.stringContaining("the last good data sinks stay"), about: "data sink" },
+  ]);
   // With nothing to stay, it is a failure: no sinks would mean that all of them were removed.
   expect(await client.pull(null, never)).toMatchObject({ type: "failed", kind: "http_status", status: 500 });
 });

@@ -5,6 +5,7 @@ import type { Log } from "../model/context.ts";
 import { errorCode } from "../model/failure.ts";
 import type { ReadoutStatusReport } from "../model/resources.ts";
 import { type LeftOut, NOTHING_LEFT_OUT } from "../model/service-status.ts";
+import { type Warning, warning } from "../model/warning.ts";
 import { type Send, unfinishedList, wrongShape } from "./configuration-list.ts";
 import { ConfigurationLists, NONE } from "./configuration-lists.ts";
 import type { Desired, Secrets } from "./desired.ts";
@@ -61,7 +62,7 @@ export type PullResult =
       readonly type: "configuration";
       readonly configuration: Desired;
       /** Records that were kept out, parts that are older ones. */
-      readonly warnings: readonly string[];
+      readonly warnings: readonly Warning[];
       /** Absent: none. */
       readonly leftOut?: LeftOut;
     }
@@ -112,8 +113,8 @@ type FetchedSecrets = { readonly type: "fetched" } & AcceptedSecrets;
 /** Each record is judged by itself (acceptSecrets). */
 const secretsEnvelopeSchema = z.object({ secrets: z.record(z.string(), z.unknown()) });
 
-const isSameTexts = (before: readonly string[], now: readonly string[]): boolean =>
-  before.length === now.length && before.every((text, i) => text === now[i]);
+const isSameTexts = (before: readonly Warning[], now: readonly Warning[]): boolean =>
+  before.length === now.length && before.every(({ text }, i) => text === now[i]?.text);
 
 const isSameContent = (before: Desired, now: Omit<Desired, "fetchedAt">): boolean =>
   before.sources === now.sources &&
@@ -125,7 +126,7 @@ const isSameContent = (before: Desired, now: Omit<Desired, "fetchedAt">): boolea
 
 /** What a pull puts together, part by part. */
 interface PulledParts extends Pick<Desired, "sources" | "sinks" | "variables" | "secrets" | "areSecretsAwaited" | "revision"> {
-  readonly warnings: readonly string[];
+  readonly warnings: readonly Warning[];
   readonly leftOut: LeftOut;
   /** A part is older than the rest. */
   readonly isOutdated: boolean;
@@ -153,7 +154,7 @@ export class ApiClient {
   /** The last pull succeeded: the API itself answers, and what it denies it does not have. */
   #isAnswering = false;
   /** What the last pull gave. */
-  #pulled: { readonly configuration: Desired; readonly warnings: readonly string[]; readonly leftOut: LeftOut } | undefined;
+  #pulled: { readonly configuration: Desired; readonly warnings: readonly Warning[]; readonly leftOut: LeftOut } | undefined;
 
   constructor(options: ApiClientOptions) {
     this.#collector = options.collector.toLowerCase();
@@ -178,7 +179,7 @@ export class ApiClient {
   }
 
   /** For people: one sentence for each thing that the API does not offer, with what to do instead. */
-  notes(): readonly string[] {
+  notes(): readonly Warning[] {
     const isInTheClear = this.#isExtended && !this.#requester.confidential;
     return [...this.#offers.notes(), ...(isInTheClear ? [SECRETS_IN_THE_CLEAR] : [])];
   }
@@ -306,7 +307,7 @@ export class ApiClient {
     if (!saysNotOffered(failure)) return false;
     const isNew = this.#offers.notOffered(offer, failure.status);
     const note = this.#offers.noteOf(offer);
-    if (isNew && note !== undefined) this.#log.warn({ api: this.base }, note);
+    if (isNew && note !== undefined) this.#log.warn({ api: this.base }, note.text);
     return true;
   }
 
@@ -357,7 +358,7 @@ export class ApiClient {
       return { ...withPart(parts, sinks), sinks: sinks.records, leftOut };
     }
     if (this.#takesNotOffered("data_sinks", sinks)) return parts;
-    return previous && ANSWERED.has(sinks.kind) ? outdated(parts, `${sinks.message}; the last good data sinks stay`) : sinks;
+    return previous && ANSWERED.has(sinks.kind) ? outdated(parts, `${sinks.message}; the last good data sinks stay`, "data sink") : sinks;
   }
 
   async #takeVariables(send: Send, parts: PulledParts): Promise<PulledParts | ApiFailure> {
@@ -370,14 +371,14 @@ export class ApiClient {
     }
     if (this.#takesNotOffered("variables", variables)) return parts;
     const stays = parts.variables !== null && ANSWERED.has(variables.kind);
-    return stays ? outdated(parts, `${variables.message}; the last good variables stay`) : variables;
+    return stays ? outdated(parts, `${variables.message}; the last good variables stay`, "variable") : variables;
   }
 
   async #takeSecrets(send: Send, previous: Desired | null, parts: PulledParts): Promise<PulledParts> {
     const fetched = await this.#fetchSecrets(send, parts.secrets);
     if (!fetched) return parts;
     if (fetched.type === "failed") {
-      const older = outdated(parts, `${fetched.message}; the secrets known so far stay`);
+      const older = outdated(parts, `${fetched.message}; the secrets known so far stay`, "secrets");
       // A key that gets none will get none later.
       if (isRefusal(fetched)) return older;
       return parts.secrets === previous?.secrets ? { ...older, ...awaitedAsBefore(previous) } : { ...older, areSecretsAwaited: true };
@@ -413,7 +414,7 @@ export class ApiClient {
   }
 
   /** With the next pull first, then after a pause that grows while the same revision has warnings: whole lists may be large. */
-  #noteDoubt(revision: string | null, warnings: readonly string[]): void {
+  #noteDoubt(revision: string | null, warnings: readonly Warning[]): void {
     const before = this.#doubted;
     const nowMs = this.#monotonicMs();
     this.#doubted = undefined;
@@ -429,9 +430,9 @@ const isRefusal = ({ status = 0 }: ApiFailure): boolean => status >= 400 && stat
 const awaitedAsBefore = (previous: Desired | null): Pick<Desired, "areSecretsAwaited"> =>
   previous === null || previous.areSecretsAwaited ? { areSecretsAwaited: true } : {};
 
-const outdated = (parts: PulledParts, warning: string): PulledParts => ({
+const outdated = (parts: PulledParts, text: string, about: string): PulledParts => ({
   ...parts,
-  warnings: [...parts.warnings, warning],
+  warnings: [...parts.warnings, warning("parts_outdated", text, about)],
   isOutdated: true,
 });
 

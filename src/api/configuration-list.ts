@@ -2,6 +2,7 @@ import { isDeepStrictEqual } from "node:util";
 import { LargeMap } from "../base/large-map.ts";
 import { countOf } from "../base/number.ts";
 import { createYielder, inSlices, type Steps, type YieldToEventLoop } from "../base/timer.ts";
+import { type Warning, warning } from "../model/warning.ts";
 import { judgeAbsences, type Missed } from "./absences.ts";
 import type { JudgedPage, ListPages } from "./list-pages.ts";
 import { readList } from "./read-list.ts";
@@ -125,14 +126,22 @@ export class ConfigurationList<T extends Listed> {
     );
     this.#missed = waiting;
     const stays = waiting.size === 0 ? [] : absent.filter(({ uuid }) => waiting.get(uuid) !== undefined);
-    const warnings: string[] = [];
+    const warnings: Warning[] = [];
     if (shown.length > 0)
       warnings.push(
-        `${path} leaves out ${named(what, shown)}, which the API still has: the list changed while it was read; nothing is removed`,
+        warning(
+          "records_unlisted",
+          `${path} leaves out ${named(what, shown)}, which the API still has: the list changed while it was read; nothing is removed`,
+          what,
+        ),
       );
     if (stays.length > 0)
       warnings.push(
-        `${path} does not list ${named(what, stays)}; asking for them by ${filter}= proves nothing (${asked.doubt}): they stay until ${pulls} pulls in a row miss them`,
+        warning(
+          "records_unlisted",
+          `${path} does not list ${named(what, stays)}; asking for them by ${filter}= proves nothing (${asked.doubt}): they stay until ${pulls} pulls in a row miss them`,
+          what,
+        ),
       );
     return { found, waiting: stays, warnings };
   }

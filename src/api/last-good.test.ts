@@ -3,6 +3,7 @@ import { basename, join } from "node:path";
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { temporaryIn } from "../lib/files.ts";
+import { textsOf } from "../model/testing/warnings.ts";
 import type { Desired } from "./desired.ts";
 import { loadLastGood, saveLastGood } from "./last-good.ts";
 import { COLLECTOR, MACHINE, temporaryFolder } from "./server/testing.ts";
@@ -97,7 +98,7 @@ const three: Desired = { ...desired, sources: [named(1), named(2), named(3)] };
 const namesIn = (loaded: Awaited<ReturnType<typeof loadLastGood>>): readonly string[] =>
   loaded.type === "loaded" ? loaded.configuration.sources.map(({ name }) => name) : [loaded.type];
 const warningsOf = (loaded: Awaited<ReturnType<typeof loadLastGood>>): string =>
-  loaded.type === "loaded" ? loaded.warnings.join("\n") : "";
+  loaded.type === "loaded" ? textsOf(loaded.warnings).join("\n") : "";
 
 test("a damaged record costs itself alone and is said", async () => {
   const file = join(temporaryFolder(), "last-good.json");
@@ -134,6 +135,7 @@ test("a file that is damaged as a whole is replaced by the one before it, and th
   const loaded = await loadLastGood(file, COLLECTOR);
   expect(namesIn(loaded)).toEqual(["press"]);
   expect(warningsOf(loaded)).toMatch(/cannot be used: .*; the one before it is at work/);
+  expect(loaded).toMatchObject({ warnings: [{ code: "kept_configuration_damaged" }] });
   // What is damaged does not take the place of what is not.
   await saveLastGood(file, three, false);
   writeFileSync(file, "");

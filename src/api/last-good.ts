@@ -8,6 +8,7 @@ import { sweep, temporaryIn } from "../lib/files.ts";
 import { errorCode, messageOf } from "../model/failure.ts";
 import type { DataSource } from "../model/resources.ts";
 import { uuidSchema } from "../model/uuid.ts";
+import { type Warning, warning } from "../model/warning.ts";
 import { DATA_SINK_FORM, DATA_SOURCE_FORM, VARIABLE_FORM } from "./configuration-lists.ts";
 import type { Desired, StoredDesired } from "./desired.ts";
 import { acceptRecords, type Judged, judgeRecord, type RecordForm } from "./records.ts";
@@ -25,7 +26,7 @@ export type LoadedConfiguration =
       readonly type: "loaded";
       readonly configuration: Desired;
       /** What of it is damaged, and what replaces it. */
-      readonly warnings: readonly string[];
+      readonly warnings: readonly Warning[];
     }
   | { readonly type: "missing"; readonly message: string }
   | { readonly type: "damaged"; readonly message: string };
@@ -92,7 +93,7 @@ async function load(file: string, collector: string | undefined): Promise<Loaded
   const previous = before.type === "read" ? await accept(before) : undefined;
   if (current.type === "read" && used && !used.isUnusable) {
     const { stored, warnings } = previous && !previous.isUnusable ? await accept(current, previous.stored) : used;
-    return loadedFrom({ stored, warnings: warnings.map((warning) => `the kept configuration ${file}: ${warning}`) });
+    return loadedFrom({ stored, warnings: prefixed(`the kept configuration ${file}`, warnings) });
   }
   if (current.type === "missing" && !previous) return { type: "missing", message: `${file}: no configuration was kept yet` };
   const why = current.type === "read" ? "none of its records can be read" : current.message;
@@ -102,18 +103,24 @@ async function load(file: string, collector: string | undefined): Promise<Loaded
   return loadedFrom({
     stored,
     warnings: [
-      `the kept configuration ${file} cannot be used: ${why}; the one before it is at work, of ${stored.fetchedAt}`,
-      ...warnings.map((warning) => `${previousFile(file)}: ${warning}`),
+      warning(
+        "kept_configuration_damaged",
+        `the kept configuration ${file} cannot be used: ${why}; the one before it is at work, of ${stored.fetchedAt}`,
+      ),
+      ...prefixed(previousFile(file), warnings),
     ],
   });
 }
+
+const prefixed = (where: string, warnings: readonly Warning[]): readonly Warning[] =>
+  warnings.map((one) => ({ ...one, text: `${where}: ${one.text}` }));
 
 const loadedFrom = ({
   stored,
   warnings,
 }: {
   readonly stored: StoredDesired;
-  readonly warnings: readonly string[];
+  readonly warnings: readonly Warning[];
 }): LoadedConfiguration => ({
   type: "loaded",
   configuration: { ...stored, secrets: {}, areSecretsAwaited: true, revision: null },
@@ -135,7 +142,7 @@ type Read = ({ readonly type: "read" } & Contents) | { readonly type: "foreign" 
 
 interface Accepted {
   readonly stored: StoredDesired;
-  readonly warnings: readonly string[];
+  readonly warnings: readonly Warning[];
   readonly isUnusable: boolean;
 }
 

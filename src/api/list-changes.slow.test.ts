@@ -1,5 +1,6 @@
 import type { ServerResponse } from "node:http";
 import { expect, onTestFinished, test } from "vitest";
+import { codesOf, textsOf } from "../model/testing/warnings.ts";
 import { ApiClient, type PullResult } from "./client.ts";
 import type { Desired } from "./desired.ts";
 import { COLLECTOR, recordingLog } from "./server/testing.ts";
@@ -82,7 +83,12 @@ async function start(platform: OffsetPlatform) {
       if (result.type === "failed") throw new Error(result.message);
       if (result.type === "configuration") current = result.configuration;
       const names = (current?.[list] ?? []).map(({ name }) => name).toSorted((a, b) => (a ?? "").localeCompare(b ?? ""));
-      return { names, warnings: result.type === "configuration" ? result.warnings.join("\n") : "", type: result.type };
+      return {
+        names,
+        warnings: result.type === "configuration" ? textsOf(result.warnings).join("\n") : "",
+        codes: result.type === "configuration" ? codesOf(result.warnings) : [],
+        type: result.type,
+      };
     },
   };
 }
@@ -111,6 +117,7 @@ test("a list that changes while it is read removes no source that nobody touched
     // The deleted one was read before it was deleted; nobody touched any other.
     expect(during.names).toEqual(before);
     expect(during.warnings).toContain("1 data source (");
+    expect(during.codes).toEqual(["records_unlisted"]);
     expect((await pull()).names).toEqual(namesOf(platform.lists["data-sources"]));
   }
 });

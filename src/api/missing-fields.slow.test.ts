@@ -1,4 +1,5 @@
 import { expect, onTestFinished, test } from "vitest";
+import { codesOf, textsOf } from "../model/testing/warnings.ts";
 import { ApiClient } from "./client.ts";
 import type { Desired } from "./desired.ts";
 import { COLLECTOR, recordingLog } from "./server/testing.ts";
@@ -43,12 +44,17 @@ test("an interval that is missing or not usable is the last good one, else the d
   const pull = await platformOf(() => [record(), without(source(2), "readout_interval")]);
   const first = await pull();
   expect(first.configuration.sources).toMatchObject([{ readout_interval: 3 }, { readout_interval: null }]);
-  expect(first.warnings).toEqual([`data source ${source(2).uuid}: readout_interval is missing or not usable; the default is used`]);
+  expect(codesOf(first.warnings)).toEqual(["records_incomplete"]);
+  expect(textsOf(first.warnings)).toEqual([
+    `data source ${source(2).uuid}: readout_interval is missing or not usable; the default is used`,
+  ]);
   for (const unusable of [undefined, null, "5", 2.5]) {
     interval = unusable;
     const next = await pull();
     expect(next.configuration.sources[0]).toMatchObject({ readout_interval: 3 });
-    expect(next.warnings[0]).toBe(`data source ${source(1).uuid}: readout_interval is missing or not usable; the last good one stays`);
+    expect(next.warnings[0]?.text).toBe(
+      `data source ${source(1).uuid}: readout_interval is missing or not usable; the last good one stays`,
+    );
     interval = 3;
     await pull();
   }
@@ -63,7 +69,7 @@ test("what is left out is counted, and many records with the same reason are one
   const result = await pull();
   expect(result.configuration.sources).toHaveLength(1);
   expect(result.warnings).toHaveLength(3);
-  expect(result.warnings[0]).toMatch(/^40 data sources \(00000002-.*, …\): collector: .*; of each: it is left out$/);
+  expect(result.warnings[0]?.text).toMatch(/^40 data sources \(00000002-.*, …\): collector: .*; of each: it is left out$/);
   expect(result).toMatchObject({ leftOut: { data_sources: 41, data_sinks: 0, variables: 0 } });
 });
 

@@ -1,3 +1,4 @@
+import { type Warning, warning } from "../model/warning.ts";
 import { type GrowingPause, longerPause } from "./growing-pause.ts";
 
 /** What an API may offer beyond its list of data sources, each asked for by itself. */
@@ -27,8 +28,10 @@ const INSTEAD: Readonly<Record<Exclude<Offer, "extensions" | "revision">, string
 };
 
 /** For people: over a connection that can be listened to no password is asked for. */
-export const SECRETS_IN_THE_CLEAR =
-  "passwords are not asked for over plain http: use an https address in api.url, or type sudo collector secret set NAME for each entry that needs one";
+export const SECRETS_IN_THE_CLEAR: Warning = warning(
+  "passwords_not_asked",
+  "passwords are not asked for over plain http: use an https address in api.url, or type sudo collector secret set NAME for each entry that needs one",
+);
 
 /** What one API offers, as far as it was asked. What is missing is asked for again after a pause that grows. */
 export class Offers {
@@ -67,16 +70,16 @@ export class Offers {
   }
 
   /** For people: what is missing, and what to do instead; undefined: nothing is, or nobody has to know. */
-  noteOf(offer: Offer): string | undefined {
+  noteOf(offer: Offer): Warning | undefined {
     if (offer === "extensions" || offer === "revision") return undefined;
     const missing = this.#missing.get(offer) ?? (offer === "data_sinks" ? undefined : this.#missing.get("extensions"));
     if (!missing) return undefined;
     const answered = missing.status === undefined ? "" : ` (it answers ${missing.status})`;
-    return `the API${answered} ${INSTEAD[offer]}`;
+    return warning("api_offers_less", `the API${answered} ${INSTEAD[offer]}`, offer);
   }
 
   /** One sentence for each thing that is not offered. */
-  notes(): readonly string[] {
+  notes(): readonly Warning[] {
     return (["data_sinks", "variables", "secrets", "statuses"] as const).flatMap((offer) => this.noteOf(offer) ?? []);
   }
 }

@@ -3,6 +3,8 @@ import { join } from "node:path";
 import { expect, onTestFinished, test } from "vitest";
 import { clock } from "../../test/support/agent.ts";
 import { type PollState, runPolling } from "../configuration/poll.ts";
+import { codesOf, textsOf } from "../model/testing/warnings.ts";
+import type { Warning } from "../model/warning.ts";
 import { ApiClient } from "./client.ts";
 import type { Desired } from "./desired.ts";
 import { COLLECTOR, recordingLog, temporaryFolder } from "./server/testing.ts";
@@ -32,7 +34,7 @@ async function polling() {
   const stop = new AbortController();
   const log = recordingLog();
   const client = new ApiClient({ url, collector: COLLECTOR, readKey: () => "key", log });
-  const seen = { applied: [] as Desired[], state: undefined as PollState | undefined, warnings: [] as readonly string[] };
+  const seen = { applied: [] as Desired[], state: undefined as PollState | undefined, warnings: [] as readonly Warning[] };
   const done = runPolling(
     {
       client,
@@ -99,8 +101,9 @@ test("one record without a usable uuid removes nothing that runs, and status say
     [1, 2],
   ]);
   expect(seen.state?.ok).toBe(true);
-  expect(seen.warnings.join("\n")).toMatch(/data source.* no usable uuid/);
-  expect(seen.warnings.join("\n")).toMatch(/data sink.* no usable uuid/);
+  expect(codesOf(seen.warnings)).toContain("records_unidentified");
+  expect(textsOf(seen.warnings).join("\n")).toMatch(/data source.* no usable uuid/);
+  expect(textsOf(seen.warnings).join("\n")).toMatch(/data sink.* no usable uuid/);
   answers.sources = lists([source(2)]);
   answers.sinks = lists([sink(1)]);
   await expect.poll(running, { timeout: 10_000 }).toEqual([[2], [1]]);
@@ -112,7 +115,7 @@ test("a list of sinks of which none has a usable uuid keeps the last good ones; 
   answers.sinks = lists([namelessSink]);
   answers.sources = lists([source(2)]);
   await expect.poll(running, { timeout: 10_000 }).toEqual([[2], [1, 2]]);
-  expect(seen.warnings.join("\n")).toMatch(/data-sinks.*none of its 1 records.*last good data sinks stay/);
+  expect(textsOf(seen.warnings).join("\n")).toMatch(/data-sinks.*none of its 1 records.*last good data sinks stay/);
 });
 
 test("a list that is truly empty, or holds other collectors' records alone, stops what runs", async () => {
@@ -137,7 +140,9 @@ test("a uuid that is listed twice is said in status, its first record is used, a
     [1, 2],
     [1, 2],
   ]);
-  expect(seen.warnings).toEqual([expect.stringMatching(new RegExp(`^data source ${source(2).uuid} is listed 2 times; its first`))]);
+  expect(textsOf(seen.warnings)).toEqual([
+    expect.stringMatching(new RegExp(`^data source ${source(2).uuid} is listed 2 times; its first`)),
+  ]);
 });
 
 test("good answers, lists with bad records, empty lists and errors by turns: what runs is what the last usable list said", async () => {

@@ -1,5 +1,6 @@
 import { expect, test } from "vitest";
 import * as z from "zod";
+import { textsOf } from "../model/testing/warnings.ts";
 import { uuidSchema } from "../model/uuid.ts";
 import { acceptRecords, acceptSecrets, judgeRecord } from "./records.ts";
 
@@ -25,7 +26,7 @@ test("one bad record is kept out and named, its last good one stays, the others 
   const last = { uuid: a, collector: me, n: 7 };
   const { records, warnings } = await accept(received, [last]);
   expect(records).toEqual([last, good]);
-  expect(warnings).toEqual([
+  expect(textsOf(warnings)).toEqual([
     expect.stringMatching(new RegExp(`^data source ${a}: n: .*; its last good configuration stays$`)),
     expect.stringMatching(new RegExp(`^data source ${c}: n: .*; it is left out$`)),
     expect.stringMatching(/^data source number 4 of the list: the record: /),
@@ -42,7 +43,7 @@ test("records of another collector are dropped and counted; of one listed twice 
     [{ uuid: c, collector: me, n: 3 }],
   );
   expect(records).toEqual([{ uuid: a, collector: me, n: 1 }]);
-  expect(warnings).toEqual([
+  expect(textsOf(warnings)).toEqual([
     `data source ${a} is listed 2 times; its first usable record is used`,
     "1 data source of another collector in the API's answer: left out",
   ]);
@@ -51,7 +52,7 @@ test("records of another collector are dropped and counted; of one listed twice 
 test("many records with the same reason are one line, and the lines of different reasons are bounded", async () => {
   const { records, warnings, leftOut } = await accept(Array.from({ length: 1000 }, () => ({})));
   expect([records, leftOut]).toEqual([[], 1000]);
-  expect(warnings).toEqual([
+  expect(textsOf(warnings)).toEqual([
     expect.stringMatching(/^1000 data sources \(number 1 of the list, number 2 of the list, number 3 of the list, …\): uuid: /),
     expect.stringContaining("1000 data sources of the list have no usable uuid"),
   ]);
@@ -62,7 +63,7 @@ test("many records with the same reason are one line, and the lines of different
     collector: me,
   });
   expect(different.warnings).toHaveLength(102);
-  expect(different.warnings[100]).toBe("900 more data sources do not validate");
+  expect(different.warnings[100]?.text).toBe("900 more data sources do not validate");
 });
 
 test("with a record that has no usable uuid nothing is removed; what moved to another collector is", async () => {
@@ -96,10 +97,10 @@ test("secrets are taken record by record: a bad one keeps what was known, one wi
   const { secrets, warnings } = acceptSecrets({ [a]: { password: 7 }, press: { password: "Canary" }, [c]: { password: "new" } }, known);
   expect(secrets).toEqual({ ...known, [c]: { password: "new" } });
   expect(warnings).toHaveLength(2);
-  expect(warnings.join()).not.toContain("Canary");
+  expect(textsOf(warnings).join()).not.toContain("Canary");
   const lettered = "a0000000-0000-4000-8000-000000000000";
   const twice = { [lettered.toUpperCase()]: { password: "1" }, [lettered]: { password: "2" } };
-  expect(acceptSecrets(twice, {})).toMatchObject({ secrets: { [lettered]: { password: "1" } }, warnings: [expect.any(String)] });
+  expect(acceptSecrets(twice, {})).toMatchObject({ secrets: { [lettered]: { password: "1" } }, warnings: [{ code: "records_repeated" }] });
   expect(acceptSecrets({ press: {} }, known).isUnusable).toBe(true);
   expect(acceptSecrets({}, known)).toMatchObject({ secrets: {}, isUnusable: false });
 });

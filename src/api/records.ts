@@ -3,13 +3,14 @@ import { LargeList } from "../base/large-list.ts";
 import { LargeMap } from "../base/large-map.ts";
 import { createYielder, type YieldToEventLoop } from "../base/timer.ts";
 import { uuidSchema } from "../model/uuid.ts";
+import { type Warning, type WarningCode, warning } from "../model/warning.ts";
 import type { Secrets } from "./desired.ts";
 
 /** What of a list is used. */
 export interface AcceptedRecords<T> {
   readonly records: readonly T[];
   /** For the operator: what was kept out or replaced, and why. Nothing of a value is quoted. */
-  readonly warnings: readonly string[];
+  readonly warnings: readonly Warning[];
   /** Records without a usable uuid: which ones they are cannot be known, so their list removes nothing. */
   readonly unidentified: number;
   /** Records that stay although nothing names them: the next pull decides. */
@@ -73,7 +74,7 @@ export interface AskedAgain<T> {
   readonly found: readonly Judged<T>[];
   /** Entries that stay although nothing names them. */
   readonly waiting: readonly T[];
-  readonly warnings: readonly string[];
+  readonly warnings: readonly Warning[];
 }
 
 export interface AcceptInput<T> {
@@ -123,7 +124,7 @@ export async function acceptRecords<T extends { readonly uuid: string }>(
     warnings: [
       ...intake.warnings(),
       ...(unidentified > 0
-        ? [`${unidentifiedWords(what, unidentified)}; nothing is removed: ${unlisted.length} that the list does not name stay`]
+        ? [unidentifiedWarning(what, unidentified, `nothing is removed: ${unlisted.length} that the list does not name stay`)]
         : []),
       ...intake.foreignWarnings(),
       ...(asked?.warnings ?? []),
@@ -154,8 +155,8 @@ class Intake<T extends { readonly uuid: string }> {
     this.#what = what;
     this.#collector = collector;
     this.#lastGood = lastGood;
-    this.#invalid = new SameReasons(what, (more) => `${more} more ${what}s do not validate`);
-    this.#standIns = new SameReasons(what, (more) => `${more} more ${what}s lack fields`);
+    this.#invalid = new SameReasons("records_unusable", what, (more) => `${more} more ${what}s do not validate`);
+    this.#standIns = new SameReasons("records_incomplete", what, (more) => `${more} more ${what}s lack fields`);
   }
 
   /** Records without a usable uuid. */
@@ -219,13 +220,16 @@ class Intake<T extends { readonly uuid: string }> {
     return used.whole();
   }
 
-  warnings(): readonly string[] {
+  warnings(): readonly Warning[] {
     return [...this.#invalid.all(), ...this.#standIns.all(), ...repeatedWarnings(this.#what, this.#repeated)];
   }
 
-  foreignWarnings(): readonly string[] {
+  foreignWarnings(): readonly Warning[] {
     const [what, foreign] = [this.#what, this.#foreign];
-    return foreign > 0 ? [`${foreign} ${what}${foreign === 1 ? "" : "s"} of another collector in the API's answer: left out`] : [];
+    if (foreign === 0) return [];
+    return [
+      warning("records_foreign", `${foreign} ${what}${foreign === 1 ? "" : "s"} of another collector in the API's answer: left out`, what),
+    ];
   }
 
   #entryOf(uuid: string): Listed<T> {
@@ -246,12 +250,14 @@ const MAX_NAMED = 3;
 
 /** Sentences about records, one for all with the same reason. */
 class SameReasons {
+  readonly #code: WarningCode;
   readonly #what: string;
   readonly #beyond: (more: number) => string;
   readonly #byReason = new Map<string, { readonly why: string; readonly consequence: string; readonly names: string[]; count: number }>();
   #more = 0;
 
-  constructor(what: string, beyond: (more: number) => string) {
+  constructor(code: WarningCode, what: string, beyond: (more: number) => string) {
+    this.#code = code;
     this.#what = what;
     this.#beyond = beyond;
   }
@@ -267,14 +273,15 @@ class SameReasons {
     }
   }
 
-  all(): readonly string[] {
+  all(): readonly Warning[] {
     const sentences = [...this.#byReason.values()].map(({ why, consequence, names, count }) => {
       const [first = ""] = names;
       const subject =
         count === 1 ? `${this.#what} ${first}` : `${count} ${this.#what}s (${names.join(", ")}${count > MAX_NAMED ? ", …" : ""})`;
       return `${subject}: ${why}; ${count === 1 ? consequence : `of each: ${consequence}`}`;
     });
-    return this.#more > 0 ? [...sentences, this.#beyond(this.#more)] : sentences;
+    const all = this.#more > 0 ? [...sentences, this.#beyond(this.#more)] : sentences;
+    return all.map((text) => warning(this.#code, text, this.#what));
   }
 }
 
@@ -289,7 +296,7 @@ const fieldsSchema = z.record(z.string(), z.string());
 export function acceptSecrets(received: Readonly<Record<string, unknown>>, previous: Secrets): AcceptedSecrets {
   const secrets = new Map<string, Secrets[string]>();
   const listed = new Map<string, number>();
-  const invalid = createBoundedWarnings((more) => `the secrets of ${more} more records are not usable`);
+  const invalid = createBoundedWarnings("records_unusable", "secrets", (more) => `the secrets of ${more} more records are not usable`);
   let unidentified = 0;
   for (const [key, value] of Object.entries(received)) {
     const uuid = usableUuid(key);
@@ -311,33 +318,35 @@ export function acceptSecrets(received: Readonly<Record<string, unknown>>, previ
     warnings: [
       ...invalid.all(),
       ...repeatedWarnings("the secrets' record", listed),
-      ...(unidentified > 0 ? [`${unidentifiedWords("secrets' record", unidentified)}; those known so far stay`] : []),
+      ...(unidentified > 0 ? [unidentifiedWarning("secrets' record", unidentified, "those known so far stay")] : []),
     ],
     unidentified,
     isUnusable: unidentified > 0 && listed.size === 0,
   };
 }
 
-const unidentifiedWords = (what: string, count: number): string =>
-  count === 1 ? `1 ${what} of the list has no usable uuid` : `${count} ${what}s of the list have no usable uuid`;
+function unidentifiedWarning(what: string, count: number, consequence: string): Warning {
+  const subject = count === 1 ? `1 ${what} of the list has no usable uuid` : `${count} ${what}s of the list have no usable uuid`;
+  return warning("records_unidentified", `${subject}; ${consequence}`, what);
+}
 
-function repeatedWarnings(what: string, listed: ReadonlyMap<string, number>): readonly string[] {
-  const warnings = createBoundedWarnings((more) => `${more} more uuids are listed several times`);
+function repeatedWarnings(what: string, listed: ReadonlyMap<string, number>): readonly Warning[] {
+  const warnings = createBoundedWarnings("records_repeated", what, (more) => `${more} more uuids are listed several times`);
   for (const [uuid, times] of listed)
     if (times > 1) warnings.add(`${what} ${uuid} is listed ${times} times; its first usable record is used`);
   return warnings.all();
 }
 
 /** At most MAX_WARNINGS sentences, and one on how many there were beyond. */
-function createBoundedWarnings(beyond: (more: number) => string) {
-  const warnings: string[] = [];
+function createBoundedWarnings(code: WarningCode, about: string, beyond: (more: number) => string) {
+  const warnings: Warning[] = [];
   let more = 0;
   return {
-    add(warning: string): void {
-      if (warnings.length < MAX_WARNINGS) warnings.push(warning);
+    add(text: string): void {
+      if (warnings.length < MAX_WARNINGS) warnings.push(warning(code, text, about));
       else more++;
     },
-    all: (): readonly string[] => (more > 0 ? [...warnings, beyond(more)] : warnings),
+    all: (): readonly Warning[] => (more > 0 ? [...warnings, warning(code, beyond(more), about)] : warnings),
   };
 }
 

@@ -2,6 +2,7 @@ import type { ApiClient } from "../api/client.ts";
 import { heaps } from "../lib/heap.ts";
 import type { Context } from "../model/context.ts";
 import { type LeftOut, NOTHING_LEFT_OUT } from "../model/service-status.ts";
+import { type ReportedWarning, type Warning, WarningTimes } from "../model/warning.ts";
 import { type PollingOptions, type PollState, runPolling } from "./poll.ts";
 
 export interface ApiLinkOptions extends Omit<PollingOptions, "client" | "onState" | "onWarnings" | "times"> {
@@ -13,8 +14,9 @@ export class ApiLink {
   readonly #client: ApiClient;
   readonly #end = new AbortController();
   readonly #polling: Promise<void>;
+  readonly #times = new WarningTimes();
   #state: PollState | undefined;
-  #warnings: readonly string[] = [];
+  #warnings: readonly Warning[] = [];
   #leftOut: LeftOut = NOTHING_LEFT_OUT;
 
   constructor({ client, ...options }: ApiLinkOptions, { signal, log }: Context) {
@@ -45,8 +47,8 @@ export class ApiLink {
   }
 
   /** What of the configuration in force cannot be used or was replaced, and what the API does not offer. */
-  get warnings(): readonly string[] {
-    return [...this.#warnings, ...this.#client.notes()];
+  get warnings(): readonly ReportedWarning[] {
+    return this.#times.dated([...this.#warnings, ...this.#client.notes()], Date.now());
   }
 
   /** Records that the API lists and that cannot be used. */

@@ -7,6 +7,7 @@ import type { Desired } from "../api/desired.ts";
 import { loadLastGood, saveLastGood } from "../api/last-good.ts";
 import { COLLECTOR, modbusSource, recordingLog, startTestServer, temporaryFolder } from "../api/server/testing.ts";
 import { type DataSource, dataSourceSchema, type ReadoutStatusReport } from "../model/resources.ts";
+import { warning } from "../model/warning.ts";
 import { type PollingOptions, type PollState, runPolling } from "./poll.ts";
 
 /** With room for a machine that is busy elsewhere. */
@@ -142,10 +143,10 @@ test("what is at work already goes on until the API answers: its secrets too, an
 test("failures keep what runs, are one line each, and health is one line again", async () => {
   const failed = (kind: "unreachable" | "timeout"): PullResult => ({ type: "failed", kind, message: `no ${kind}` });
   const { client, pulls } = fakeClient((n) => {
-    if (n === 1) return { type: "configuration", configuration: desired(), warnings: ["w"] };
+    if (n === 1) return { type: "configuration", configuration: desired(), warnings: [warning("records_unusable", "w")] };
     if (n <= 4) return failed("unreachable");
     if (n <= 6) return failed("timeout");
-    return { type: "configuration", configuration: desired(), warnings: ["w"] };
+    return { type: "configuration", configuration: desired(), warnings: [warning("records_unusable", "w")] };
   });
   const { applied, states, log, stop } = start(client);
   await until(() => pulls.length).toBeGreaterThan(9);

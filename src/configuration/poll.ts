@@ -9,6 +9,7 @@ import type { Context } from "../model/context.ts";
 import { messageOf } from "../model/failure.ts";
 import type { ReadoutStatusReport } from "../model/resources.ts";
 import { type LeftOut, NOTHING_LEFT_OUT } from "../model/service-status.ts";
+import { type Warning, warning } from "../model/warning.ts";
 
 /** The state of the configuration API, for status and log. */
 export interface PollState {
@@ -57,7 +58,7 @@ export interface PollingOptions {
   /** After each change. */
   readonly onState: (state: PollState) => void;
   /** What of the configuration in force cannot be used or was replaced, for status: after each change of it. */
-  readonly onWarnings: (warnings: readonly string[], leftOut: LeftOut) => void;
+  readonly onWarnings: (warnings: readonly Warning[], leftOut: LeftOut) => void;
   /** All data sources as they are now; which of them are sent is decided here. */
   readonly takeReports: () => ReadoutStatusReport;
   /** Those that differ from POLL_TIMES. */
@@ -95,11 +96,11 @@ async function pollConfiguration(options: PollingOptions, times: PollTimes, ctx:
     }
   };
 
-  let warned: readonly string[] = [];
-  const warn = (warnings: readonly string[], fields: object, leftOut = NOTHING_LEFT_OUT): void => {
-    const known = new Set(warned);
-    for (const warning of warnings) if (!known.has(warning)) log.warn(fields, warning);
-    if (warnings.length === warned.length && warnings.every((warning) => known.has(warning))) return;
+  let warned: readonly Warning[] = [];
+  const warn = (warnings: readonly Warning[], fields: object, leftOut = NOTHING_LEFT_OUT): void => {
+    const known = new Set(warned.map(({ text }) => text));
+    for (const { text } of warnings) if (!known.has(text)) log.warn(fields, text);
+    if (warnings.length === warned.length && warnings.every(({ text }) => known.has(text))) return;
     warned = warnings;
     try {
       options.onWarnings(warnings, leftOut);
@@ -117,7 +118,7 @@ async function pollConfiguration(options: PollingOptions, times: PollTimes, ctx:
     log.info({ file: lastGoodFile, fetched_at: current.fetchedAt }, "running on the last good configuration until the API answers");
     warn(loaded.warnings, { file: lastGoodFile });
     apply(current, "last_good");
-  } else if (loaded.type === "damaged") warn([loaded.message], { file: lastGoodFile });
+  } else if (loaded.type === "damaged") warn([warning("kept_configuration_damaged", loaded.message)], { file: lastGoodFile });
   else log.info({ file: lastGoodFile }, loaded.message);
 
   const state = createStateKeeper(options, ctx);

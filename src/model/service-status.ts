@@ -40,7 +40,7 @@ export interface ConfigStatus {
    * The parts of the running configuration that cannot be used, or that come from an earlier answer, and why; and what the API does not
    * offer, with what to do instead. At most some hundred.
    */
-  readonly warnings: readonly string[];
+  readonly warnings: readonly ReportedWarning[];
   /** Records that the API lists and that cannot be used at all, as the warnings say; absent: a service of an earlier version. */
   readonly left_out?: LeftOut;
   /** When the configuration at work came from the API, as it is now; null or absent: none did. */

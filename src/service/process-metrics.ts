@@ -120,12 +120,13 @@ function delayOf(loop: LoopDelay, quantile: number): number {
 }
 
 function warnedIn({
+  config,
   alarms,
   sources,
   sinks,
 }: ServiceStatus): readonly { readonly about: string; readonly warnings: readonly ReportedWarning[] }[] {
   return [
-    { about: "collector", warnings: alarms },
+    { about: "collector", warnings: [...alarms, ...config.warnings] },
     ...sources.slice(0, MAX_DETAILED_SOURCES).map(({ name, warnings }) => ({ about: name, warnings })),
     ...sinks.slice(0, MAX_DETAILED_SINKS).map(({ name, uuid, warnings }) => ({ about: name ?? uuid, warnings })),
   ];

@@ -4,6 +4,7 @@ import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { startModbusPlant } from "../../drivers/modbus_tcp/simulator.ts";
 import manifest from "../../package.json" with { type: "json" };
+import { textsOf } from "../../src/model/testing/warnings.ts";
 import { type DocumentPlatform, KEY, sinkRecord, sourceRecord, startDocumentPlatform } from "../platforms/document-platform.ts";
 import { startBroker } from "../support/broker.ts";
 import { startBuiltCollector } from "../support/built-collector.ts";
@@ -101,7 +102,7 @@ test("what it does not offer is one sentence each in status, with what to do", a
     });
   const { config } = await collector.status();
   expect(config.ok).toBe(true);
-  const notes = config.warnings.filter((warning) => warning.startsWith("the API"));
+  const notes = textsOf(config.warnings).filter((text) => text.startsWith("the API"));
   expect(notes).toEqual([
     expect.stringContaining("does not offer variables"),
     expect.stringContaining("does not give out passwords"),

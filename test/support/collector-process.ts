@@ -37,7 +37,12 @@ export interface CollectorProcess {
 /** As far as demo and tests look into it; checked by the program's own schema elsewhere. */
 export interface ServiceStatusJson {
   readonly collector: string;
-  readonly config: { readonly ok: boolean; readonly origin: string; readonly message: string | null; readonly warnings: readonly string[] };
+  readonly config: {
+    readonly ok: boolean;
+    readonly origin: string;
+    readonly message: string | null;
+    readonly warnings: readonly ReportedWarning[];
+  };
   readonly sources: readonly {
     readonly uuid: string;
     readonly name: string;

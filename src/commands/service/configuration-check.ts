@@ -76,7 +76,7 @@ class Check {
       return this.#checked(settings, policy, null, [], 0);
     }
     const { sources, sinks, variables } = kept.configuration;
-    for (const warning of kept.warnings) this.#warn(lastGoodFile(stateDir), warning);
+    for (const { text } of kept.warnings) this.#warn(lastGoodFile(stateDir), text);
     this.#names(settings, "sources", sources);
     this.#names(settings, "sinks", sinks);
     const count = await this.#sources(settings, sources, variables ?? []);

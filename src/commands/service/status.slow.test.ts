@@ -164,7 +164,7 @@ SINK                                  TYPE  ENDPOINT     STATE  FOR        DELIV
           ok: false,
           message: "it answers 401",
           since: null,
-          warnings: ["a record is bad"],
+          warnings: [reported("a record is bad")],
         },
         buffer: {
           bytes: 100,

@@ -103,13 +103,14 @@ export function renderStatus(report: ServiceStatus, nowMs: number, view: StatusV
     const trouble = troubleOf(only, nowMs);
     return textOf(sourceLines(only, trouble, nowMs));
   }
+  const notes = config.warnings.map(({ text }) => text);
   const lines = [
     `collector ${version} (${collector}), running for ${forWords(started_at, nowMs)}`,
     configWords(report, nowMs),
     ...(config.ok || config.message === null ? [] : [`  ${config.message}`, `  Next step: ${API_STEP}`]),
     ...leftOutLines(config),
-    ...config.warnings.slice(0, MAX_WARNINGS_SHOWN).map((warning) => `  Note: ${warning}`),
-    ...(config.warnings.length > MAX_WARNINGS_SHOWN ? [`  … ${config.warnings.length - MAX_WARNINGS_SHOWN} more notes, see --json`] : []),
+    ...notes.slice(0, MAX_WARNINGS_SHOWN).map((note) => `  Note: ${note}`),
+    ...(notes.length > MAX_WARNINGS_SHOWN ? [`  … ${notes.length - MAX_WARNINGS_SHOWN} more notes, see --json`] : []),
     ...bufferWords(buffer).map((words) => `Buffer: ${words}`),
     ...clockWords(report, nowMs).map((words) => `Clock: ${words}`),
     ...alarmLines(alarms, nowMs),

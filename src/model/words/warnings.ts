@@ -203,6 +203,44 @@ export const WARNINGS = {
     "The configuration API cannot be used as it is set.",
     "`collector doctor` looks at the way to the API; what runs continues unchanged.",
   ),
+  records_unusable: w(
+    "warning",
+    "The configuration API lists records that cannot be used.",
+    "Correct them there: the text names each and its field. Meanwhile their last good form stays, where there is one.",
+  ),
+  records_incomplete: w("warning", "Records of the configuration API lack fields.", "Give them there: the text names them."),
+  records_repeated: w("warning", "The configuration API lists a record several times.", "Report it to the operator of the API."),
+  records_unidentified: w(
+    "warning",
+    "The configuration API lists records without a usable uuid.",
+    "Report it to the operator of the API; nothing is removed meanwhile.",
+  ),
+  records_foreign: w(
+    "warning",
+    "The configuration API answers with records of another collector.",
+    "Report it to the operator of the API; they are left out.",
+  ),
+  records_unlisted: w(
+    "note",
+    "The list of the configuration API leaves out records that are, or may be, still there.",
+    "Wait for the next pulls; what was deleted goes.",
+  ),
+  parts_outdated: w(
+    "warning",
+    "A part of the configuration could not be read.",
+    "`collector doctor` looks at the way to the API; what was known of the part stays.",
+  ),
+  kept_configuration_damaged: w(
+    "warning",
+    "The copy of the configuration on this machine is damaged.",
+    "Wait for the next answer of the API, which replaces it.",
+  ),
+  api_offers_less: w(
+    "note",
+    "The configuration API does not offer everything that a collector can use.",
+    "The text says what to do instead.",
+  ),
+  passwords_not_asked: w("warning", "The way to the configuration API can be listened to.", "Use an https address in api.url."),
   api_in_clear: w("warning", "The embedded API is served without encryption.", "Name a certificate in embedded_api.tls."),
   api_ended: w(
     "warning",

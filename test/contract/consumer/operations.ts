@@ -57,7 +57,7 @@ export const OPERATION_TESTS: ConsumerTests = {
     platform.sources = many(2);
     const { sources, sinks } = await desired();
     expect([sources.length, sinks.length]).toEqual([2, 1]);
-    expect(client.notes()[0]).toContain("does not offer data sinks");
+    expect(client.notes()[0]).toMatchObject({ code: "api_offers_less", text: expect.stringContaining("does not offer data sinks") });
   },
   async "4 authorization"(consumer) {
     const asked = await everyRequest(consumer);
