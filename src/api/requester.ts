@@ -46,7 +46,7 @@ export interface ApiFailure {
 }
 
 export type ApiAnswer =
-  | { readonly type: "json"; readonly value: unknown; readonly etag: string | undefined; readonly bytes: number }
+  | { readonly type: "json"; readonly status: number; readonly value: unknown; readonly etag: string | undefined; readonly bytes: number }
   | { readonly type: "empty" }
   | { readonly type: "not_modified" }
   | ApiFailure;
@@ -243,7 +243,7 @@ async function interpret(
   if (status === 204) return { type: "empty" };
   if (body.trim() === "") return failed("not_json", `${where} answered ${status} with an empty body instead of JSON`, { status });
   try {
-    return { type: "json", value: await parse(body), etag: headers.etag, bytes: Buffer.byteLength(body) };
+    return { type: "json", status, value: await parse(body), etag: headers.etag, bytes: Buffer.byteLength(body) };
   } catch {
     const type = headers["content-type"]?.split(";")[0]?.slice(0, 50) ?? "an unnamed type";
     const html = /^\s*</.test(body);

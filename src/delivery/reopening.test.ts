@@ -21,11 +21,19 @@ test("three closes soon after opening, with no cause here, look like another cli
   ]);
 });
 
+test("a server that says itself that another client has come is not guessed about, and left alone as long", () => {
+  const reopening = new Reopening(LIKELY);
+  const taken = new ReasonError("CONNECTION_CLOSED", "taken over (142)", { condition: "client_id_taken" });
+  for (let n = 0; n < 3; n++) reopening.lost({ ...soon, reason: taken });
+  expect(reopening.next(taken, 0).delayMs).toBe(60_000);
+});
+
 test.each([
   ["a kind that knows no such cause", undefined, {}],
   ["closes that a write may have caused", LIKELY, { hasCause: true }],
   ["an end that is no close", LIKELY, { reason: new ReasonError("TIMEOUT", "silent") }],
   ["openings that lasted", LIKELY, { lastedMs: 10_000 }],
+  ["a server that says why", LIKELY, { reason: new ReasonError("CONNECTION_CLOSED", "busy (137)", { condition: "server_refuses" }) }],
 ] as const)("not with %s", (_name, likely, more) => {
   const reopening = new Reopening(likely);
   for (let n = 0; n < 5; n++) {

@@ -49,7 +49,12 @@ export class Reopening {
     if (wasHealthy || isIsolating) this.#trouble = undefined;
     if (wasHealthy) this.#deniedSinceMs = undefined;
     if (wasHealthy || !isClose(reason.reason.type)) this.#closedSoon = 0;
-    else if (!hasCause) this.#closedSoon++;
+    else if (!hasCause && this.#isOpenToGuess(reason)) this.#closedSoon++;
+  }
+
+  /** The server did not say why, or it said the likely cause itself. */
+  #isOpenToGuess({ condition }: ReasonError): boolean {
+    return condition === undefined || condition === this.#likely?.condition;
   }
 
   /** Longer where the server asks for it, goes on saying that it does not have what is asked, or where another client seems to take the connection over. */

@@ -2,12 +2,6 @@ import type { z } from "zod";
 import type { SINK_DETAILS, SinkType } from "../model/sink-details.ts";
 import type { AnySinkKind } from "./sink.ts";
 
-/** A value as a sink places it. */
-export interface PlacedValue {
-  readonly name: string;
-  readonly uuid: string;
-}
-
 /**
  * Facts of a kind of sink, each said once in its folder: help, completion, the API's document, the buffer and the delivery read it there. Plain data, for
  * which no client and no server is loaded.
@@ -22,12 +16,8 @@ export interface SinkFacts<T extends string = SinkType> {
   /** every: the whole history, at least once. latest: current values only, no backlog, nothing in the ledger. */
   readonly delivery: AnySinkKind["delivery"];
   readonly takesExploration: boolean;
-  /** Local options: a strict object, every field with a description and a default. */
-  readonly settings: z.ZodObject;
   /** A data sink of this type as the API creates it (API-V2, 2.5). */
   readonly created: { readonly name: string; readonly details: T extends SinkType ? z.input<(typeof SINK_DETAILS)[T]["create"]> : object };
   /** Lines for the help of `sink add`. */
   readonly examples: readonly string[];
-  /** The place where a sink with these details puts a value of a source, in words; undefined: they do not say. Pure, may throw. */
-  placeOf(details: Readonly<Record<string, unknown>>, source: string, value: PlacedValue): string | undefined;
 }

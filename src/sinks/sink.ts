@@ -99,6 +99,12 @@ export interface MemoryLocation {
   readonly log: Log;
 }
 
+/** A value as a sink places it. */
+export interface PlacedValue {
+  readonly name: string;
+  readonly uuid: string;
+}
+
 /** Promises of the delivery: open is repeated with backoff; write follows a successful open and never exceeds `inFlight`. */
 export interface SinkKind<D = unknown, S = unknown, M extends SinkMemory = SinkMemory> {
   /** `details.type` of the data sinks it serves. */
@@ -122,6 +128,8 @@ export interface SinkKind<D = unknown, S = unknown, M extends SinkMemory = SinkM
   readonly listens?: boolean;
   /** Names the protection of the bytes on the way there, such as `TLS`. Pure. Absent: nothing protects them. */
   encryption?(details: D, settings: S): string;
+  /** The place where a sink with these details puts a value of a source, in words; absent, or undefined: they do not say. Pure, may throw. */
+  placeOf?(details: Readonly<Record<string, unknown>>, source: string, value: PlacedValue): string | undefined;
   /** Limits the readouts of current values that wait for the sink in memory (setting max_waiting). Absent: the delivery's own limit. */
   maxWaitingBytes?(settings: S): number;
   /** Absent: the kind keeps nothing over openings. Never throws. */

@@ -1,10 +1,8 @@
 import { createPrivateKey, X509Certificate } from "node:crypto";
 import path from "node:path";
-import type * as z from "zod";
 import { pemCopy } from "../../configuration/kept-options.ts";
 import { deliverySettings } from "../../delivery/prepare-sink.ts";
 import type { SinkType } from "../../model/sink-details.ts";
-import type { SinkFacts } from "../../sinks/facts.ts";
 import { SINKS } from "../../sinks/index.ts";
 import type { AnySinkKind } from "../../sinks/sink.ts";
 import { readIn } from "../files.ts";
@@ -19,25 +17,22 @@ type Options = Readonly<Record<string, unknown>>;
 const MAX_PEM_BYTES = 1_048_576;
 const PEM_FILES = ["ca_file", "cert_file", "key_file"] as const;
 
-/** Those of the kind, and of the delivery where that keeps the history for it. */
-function schemaOf(type: SinkType): z.ZodObject {
-  const { settings, delivery }: SinkFacts = SINKS[type];
-  return delivery === "every" ? settings.safeExtend(deliverySettings.shape) : settings;
-}
+/** The kind of sink that serves a type, whose options are asked for. */
+export const kindOf = async (type: SinkType): Promise<AnySinkKind> => (await SINKS[type].kind()).default;
 
-/** Keys for words: those of the kind's local options, without those that name where a password is. */
-export function optionKeysOf(type: SinkType): ReadonlyMap<string, JsonSchema> {
-  const schema = schemaOf(type);
-  const keys = [...keysOf(toJsonSchema(schema))].filter(([key]) => !key.startsWith("password_"));
-  return new Map([...keys, ...("tls" in schema.shape ? [["tls", { type: "boolean" }] as const] : [])]);
+/** Keys for words: those of the kind's local options, and of the delivery's where that keeps the history for it, without those that name where a password is. */
+export function optionKeysOf({ settings, delivery }: AnySinkKind): ReadonlyMap<string, JsonSchema> {
+  const all = [...keysOf(toJsonSchema(settings)), ...(delivery === "every" ? keysOf(toJsonSchema(deliverySettings)) : [])];
+  const keys = all.filter(([key]) => !key.startsWith("password_"));
+  return new Map([...keys, ...(keys.some(([key]) => key.startsWith("tls.")) ? [["tls", { type: "boolean" }] as const] : [])]);
 }
 
 /** The keys that `key=` words remove, and the other words. `tls=false` removes all of tls, and `tls=true` needs no other. Pure. */
 export function sortOptionWords(
-  type: SinkType,
+  kind: AnySinkKind,
   words: readonly string[],
 ): { readonly removed: readonly string[]; readonly rest: readonly string[] } {
-  const keys = optionKeysOf(type);
+  const keys = optionKeysOf(kind);
   const isRemoval = (word: string): boolean => word === "tls=false" || (word.endsWith("=") && keys.has(keyIn(word) ?? ""));
   return {
     removed: words.filter(isRemoval).map((word) => keyIn(word) ?? ""),
@@ -49,12 +44,12 @@ export function sortOptionWords(
  * The options as they will be, checked like those of the settings file. Certificates and keys are read here and kept as copies, because the
  * service may not see a person's folders. Throws UsageError, which names the key and what would be right.
  */
-export async function nextOptions(
-  type: SinkType,
+export function nextOptions(
+  kind: AnySinkKind,
   { given, removed }: OptionChange,
   now: Options,
   { stateDir, details }: { readonly stateDir: string; readonly details: object },
-): Promise<Omit<KeptPart, "isChanged">> {
+): Omit<KeptPart, "isChanged"> {
   const tlsGiven = given["tls"];
   const { copies, pems } = pemCopies(isObject(tlsGiven) ? tlsGiven : {}, stateDir);
   const before = isObject(now["tls"]) ? now["tls"] : undefined;
@@ -64,16 +59,17 @@ export async function nextOptions(
   const { tls: _, ...rest } = { ...now, ...given };
   const all = { ...rest, ...(kept && { tls: kept }) };
   const options = Object.fromEntries(Object.entries(all).filter(([key]) => !removed.includes(key)));
-  const checked = schemaOf(type).safeParse(options);
-  if (!checked.success) throw new UsageError(issueWords(checked.error).join("\n"));
-  const { default: kind }: { readonly default: AnySinkKind } = await SINKS[type].kind();
-  const need = kind.settingsProblem?.(kind.settings.parse(withoutDelivery(options)), details);
+  const checked = kind.settings.safeParse(withoutDelivery(kind, options));
+  const ofDelivery = deliverySettings.safeParse(kind.delivery === "every" ? options : {});
+  const mistakes = [checked, ofDelivery].flatMap(({ error }) => (error ? issueWords(error) : []));
+  if (mistakes.length > 0 || !checked.success) throw new UsageError(mistakes.join("\n"));
+  const need = kind.settingsProblem?.(checked.data, details);
   if (need !== undefined) throw new UsageError(need);
   return { options, pems };
 }
 
-const withoutDelivery = (options: Options): Options =>
-  Object.fromEntries(Object.entries(options).filter(([key]) => !Object.hasOwn(deliverySettings.shape, key)));
+const withoutDelivery = ({ delivery }: AnySinkKind, options: Options): Options =>
+  Object.fromEntries(Object.entries(options).filter(([key]) => delivery === "latest" || !Object.hasOwn(deliverySettings.shape, key)));
 
 const isObject = (value: unknown): value is Options => typeof value === "object" && value !== null;
 

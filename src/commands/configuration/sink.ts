@@ -2,6 +2,7 @@ import { plain } from "../../base/plain-text.ts";
 import { localOptions } from "../../configuration/local-options.ts";
 import { dataSinkSchema } from "../../model/resources.ts";
 import type { SinkType } from "../../model/sink-details.ts";
+import type { AnySinkKind } from "../../sinks/sink.ts";
 import { answer, answerList } from "../answer.ts";
 import { passwordFrom } from "../files.ts";
 import { type CommandIo, type ExitCode, UsageError } from "../io.ts";
@@ -21,7 +22,7 @@ import {
   requireCollectorHere,
 } from "./kept-here.ts";
 import { keepSinkPassword, requireSecretsWritable } from "./secret.ts";
-import { nextOptions, optionKeysOf } from "./sink-options.ts";
+import { kindOf, nextOptions, optionKeysOf } from "./sink-options.ts";
 import { hasUsers, type SinkUser, sinkDetails, sinkDetailsPatch, sinkWords } from "./source-details.ts";
 import { givenPassword, type PasswordOptions, refuseBoth } from "./source-password.ts";
 import { sinkTypeOf } from "./type-words.ts";
@@ -42,9 +43,10 @@ export const sinksOf = async (api: ApiConnection) => api.list(PATH, dataSinkSche
 export function sinkAdd(name: string, typeText: string, words: readonly string[], options: SinkFields, io: CommandIo): Promise<ExitCode> {
   return withApi(options, io, async (api) => {
     const type = sinkTypeOf(typeText);
-    const given = sinkWords(type, words);
-    const details = sinkDetails(type, given.details, await usersOf(options, io));
-    const local = await localOf(api, type, given.options, {}, details, options);
+    const kind = await kindOf(type);
+    const given = sinkWords(type, kind, words);
+    const details = sinkDetails(type, kind, given.details, await usersOf(options, io));
+    const local = localOf(api, type, kind, given.options, {}, details, options);
     if ((await sinksOf(api)).some((sink) => sink.name === name))
       throw new UsageError(`there is a data sink ${name} already; collector sink set ${name} changes it`);
     const password = await passwordOf(local, name, "add", options, io);
@@ -61,10 +63,11 @@ export function sinkSet(name: string, words: readonly string[], options: SinkFie
   return withApi(options, io, async (api) => {
     const sink = namedOf(await sinksOf(api), name, "data sink");
     const type = sinkTypeOf(sink.type);
-    const given = sinkWords(type, words);
+    const kind = await kindOf(type);
+    const given = sinkWords(type, kind, words);
     const details = sinkDetailsPatch(type, given.details, await usersOf(options, io));
     const next = { ...objectOf(sink.details), ...details };
-    const local = await localOf(api, type, given.options, keptOptionsOf(api.settings, "sink", sink), next, options, sink);
+    const local = localOf(api, type, kind, given.options, keptOptionsOf(api.settings, "sink", sink), next, options, sink);
     const password = await passwordOf(local, sink.name ?? sink.uuid, "set", options, io);
     const patch = {
       ...(options.name !== undefined && { name: options.name }),
@@ -96,30 +99,40 @@ interface LocalPart extends KeptPart {
   /** The sink has one, here or in the settings file. */
   readonly hasUser: boolean;
   readonly type: SinkType;
+  /** It logs in at its server. */
+  readonly takesUser: boolean;
 }
 
 /** Throws UsageError. */
-async function localOf(
+function localOf(
   { settings }: ApiConnection,
   type: SinkType,
+  kind: AnySinkKind,
   change: OptionChange,
   now: Readonly<Record<string, unknown>>,
   details: object,
   { passwordFile, askPassword = false }: SinkFields,
   sink?: { readonly uuid: string; readonly name: string | null },
-): Promise<LocalPart> {
+): LocalPart {
   const keys = keysOfChange(change);
   const isChanged = keys.length > 0;
   if (isChanged || passwordFile !== undefined || askPassword) requireCollectorHere(settings, isChanged ? keys : ["the password"]);
-  const next = isChanged ? await nextOptions(type, change, now, { stateDir: settings.state_dir, details }) : { options: now, pems: [] };
+  const next = isChanged ? nextOptions(kind, change, now, { stateDir: settings.state_dir, details }) : { options: now, pems: [] };
   const file = sink ? localOptions(settings.sinks, sink) : {};
   const hasUser = next.options["username"] !== undefined || file["username"] !== undefined;
-  return { ...next, isChanged, type, namesUser: change.given["username"] !== undefined, hasUser };
+  return {
+    ...next,
+    isChanged,
+    type,
+    takesUser: optionKeysOf(kind).has("username"),
+    namesUser: change.given["username"] !== undefined,
+    hasUser,
+  };
 }
 
 /** The password at the broker: from a file, or typed where that is wished or the words name a user. Throws UsageError. */
 async function passwordOf(
-  { type, namesUser, hasUser }: LocalPart,
+  { type, takesUser, namesUser, hasUser }: LocalPart,
   name: string,
   verb: "add" | "set",
   options: SinkFields,
@@ -128,7 +141,7 @@ async function passwordOf(
   const { passwordFile, askPassword = false, config } = options;
   const isWished = passwordFile !== undefined || askPassword;
   refuseBoth(options);
-  if (isWished && !optionKeysOf(type).has("username"))
+  if (isWished && !takesUser)
     throw new UsageError(`a data sink of type ${type} has no password of its own${hasUsers(type) ? "; give its users with --user" : ""}`);
   if (isWished && !hasUser) throw new UsageError("a password needs a user: give username=NAME with it");
   if (!isWished && !namesUser) return undefined;

@@ -3,6 +3,7 @@ import { isSecretName } from "../../lib/loggable.ts";
 import { DETAILS, type DetailsType, detailsCreateSchema } from "../../model/details.ts";
 import { endpointParts } from "../../model/endpoint-url.ts";
 import { SINK_DETAILS, type SinkType, sinkDetailsCreateSchema } from "../../model/sink-details.ts";
+import type { AnySinkKind } from "../../sinks/sink.ts";
 import { UsageError } from "../io.ts";
 import { checked, isMissing, issueWords, type JsonSchema, keysOf, parseFields, put, toJsonSchema } from "./fields.ts";
 import type { OptionChange } from "./kept-here.ts";
@@ -140,11 +141,12 @@ export interface SinkWords {
 }
 
 /** Tells the two apart by their keys. Pure. Throws UsageError. */
-export function sinkWords(type: SinkType, words: readonly string[]): SinkWords {
-  const keys = new Map([...keysOfType(SINK_DETAILS[type].create), ...optionKeysOf(type)]);
-  const { removed, rest } = sortOptionWords(type, words);
+export function sinkWords(type: SinkType, kind: AnySinkKind, words: readonly string[]): SinkWords {
+  const options = optionKeysOf(kind);
+  const keys = new Map([...keysOfType(SINK_DETAILS[type].create), ...options]);
+  const { removed, rest } = sortOptionWords(kind, words);
   const fields = Object.entries(parseFields(rest, keys, SINK_PASSWORD));
-  const own = new Set([...optionKeysOf(type).keys()].map((key) => key.split(".", 1)[0]));
+  const own = new Set([...options.keys()].map((key) => key.split(".", 1)[0]));
   return {
     details: Object.fromEntries(fields.filter(([key]) => !own.has(key))),
     options: { given: Object.fromEntries(fields.filter(([key]) => own.has(key))), removed },
@@ -152,8 +154,8 @@ export function sinkWords(type: SinkType, words: readonly string[]): SinkWords {
 }
 
 /** `details` of a sink's creation request. Pure. Throws UsageError. */
-export function sinkDetails(type: SinkType, given: Fields, users: readonly SinkUser[]): Fields {
-  const keys = new Map([...keysOfType(SINK_DETAILS[type].create), ...optionKeysOf(type)]);
+export function sinkDetails(type: SinkType, kind: AnySinkKind, given: Fields, users: readonly SinkUser[]): Fields {
+  const keys = new Map([...keysOfType(SINK_DETAILS[type].create), ...optionKeysOf(kind)]);
   return checked(sinkDetailsCreateSchema, { ...given, ...usersOf(type, users), type }, keys);
 }
 

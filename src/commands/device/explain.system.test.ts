@@ -264,10 +264,10 @@ it("reports that no service runs", async () => {
     expect(await run(...words)).toMatchObject({ code: EXIT.ownFailure, out: "", err: expect.stringContaining("does not run here") });
 });
 
-it("knows where a sink puts a variable", () => {
+it("knows where a sink puts a variable", async () => {
   const value = { name: "a/b", uuid: "u", exploration: false } as LiveValue;
-  expect(placeAt("opcua", undefined, "s", value)).toBe("/Objects/1:DataSources/1:s/1:a/b");
-  expect(placeAt("platform", undefined, "s", { ...value, exploration: true })).toBe("variable u");
-  expect(placeAt("mqtt", undefined, "s", value)).toBeNull();
-  expect(placeAt("opcua", undefined, "s", { ...value, exploration: true })).toBeNull();
+  expect(await placeAt("opcua", undefined, "s", value)).toBe("/Objects/1:DataSources/1:s/1:a/b");
+  expect(await placeAt("platform", undefined, "s", { ...value, exploration: true })).toBe("variable u");
+  expect(await placeAt("mqtt", undefined, "s", value)).toBeNull();
+  expect(await placeAt("opcua", undefined, "s", { ...value, exploration: true })).toBeNull();
 });

@@ -92,24 +92,26 @@ async function whereabouts(
   // Its details are in the copy on disk, which this user may not be allowed to read: then without the places.
   const kept = await readLastGood(lastGoodFile(path.resolve(stateDir)));
   const records = new Map(kept.type === "loaded" ? kept.configuration.sinks.map((sink) => [sink.uuid, sink]) : []);
-  return sinks.map(({ uuid, name, type, endpoint, state, ledger }) => ({
+  const places = sinks.map(async ({ uuid, name, type, endpoint, state, ledger }) => ({
     uuid,
     name,
     type,
     endpoint,
     state,
-    place: value ? placeAt(type, records.get(uuid), source, value) : null,
+    place: value ? await placeAt(type, records.get(uuid), source, value) : null,
     note: value?.exploration && sinkEntryOf(type)?.takesExploration !== true ? "EXPLORATION: published to the platform only" : null,
     pending: ledger?.pending ?? null,
   }));
+  return Promise.all(places);
 }
 
-/** The place where a sink of a type puts a variable. Pure. */
-export function placeAt(type: string, record: DataSink | undefined, source: string, value: LiveValue): string | null {
-  const facts = sinkEntryOf(type);
-  if (!facts || (value.exploration && !facts.takesExploration)) return null;
+/** The place where a sink of a type puts a variable. */
+export async function placeAt(type: string, record: DataSink | undefined, source: string, value: LiveValue): Promise<string | null> {
+  const entry = sinkEntryOf(type);
+  if (!entry || (value.exploration && !entry.takesExploration)) return null;
+  const { default: kind } = await entry.kind();
   try {
-    return facts.placeOf({ ...(record?.details as object) }, source, value) ?? null;
+    return kind.placeOf?.({ ...(record?.details as object) }, source, value) ?? null;
   } catch {
     return null;
   }

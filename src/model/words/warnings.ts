@@ -149,6 +149,11 @@ export const WARNINGS = {
     "Set payload to json, or use a broker of MQTT 5.",
     "broker_is_old",
   ),
+  will_refused: w(
+    "warning",
+    "The broker does not take the message that tells others when the collector vanishes.",
+    "Give its user the right to publish to the topic of the text, in the broker's configuration.",
+  ),
   retain_unsupported: w("warning", "The broker keeps no retained messages.", "Switch retained messages on at the broker."),
   topics_may_collide: w("note", "Two names may make one topic.", "Change the topic setting as the text says."),
   names_shared: w("warning", "Two data sources have one name.", "Rename one."),

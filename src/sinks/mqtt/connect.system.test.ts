@@ -5,6 +5,7 @@ import { connack4, connack5, puback, type RawBroker, type RawPacket, startRawBro
 import { silentLog } from "../../model/context.ts";
 import type { ReasonError } from "../../model/reason.ts";
 import { type Connection, type ConnectOptions, connectMqtt } from "./connect.ts";
+import mqtt from "./sink.ts";
 
 const CONNECT = 1;
 const PUBLISH = 3;
@@ -49,6 +50,106 @@ const failure = async (work: Promise<unknown>): Promise<ReasonError> => {
   expect(error).toHaveProperty("reason");
   return error as ReasonError;
 };
+
+describe("a refusal", () => {
+  const PASSWORD = "canary-password";
+  /** Properties of MQTT 5.0, 2.2.2: 31 reason string, 28 server reference. */
+  const text = (identifier: number, words: string): Buffer => {
+    const bytes = Buffer.from(words);
+    return Buffer.concat([Buffer.from([identifier, bytes.length >> 8, bytes.length & 0xff]), bytes]);
+  };
+  const packet = (type: number, head: readonly number[], ...properties: readonly Buffer[]): Buffer => {
+    const body = Buffer.concat([Buffer.from(head), Buffer.from([Buffer.concat(properties).length]), ...properties]);
+    return Buffer.concat([Buffer.from([type, body.length]), body]);
+  };
+
+  test("by CONNACK has the broker's own words and the server that it names, without a secret or a control character", async () => {
+    const said = [text(31, `moved\u001b[2J, ${PASSWORD} is known there`), text(28, "mqtt2.example:1884")];
+    const broker = await raw((one, socket) => {
+      if (one.type === CONNECT) socket.end(packet(0x20, [0, 156], ...said));
+    });
+    const { message, condition } = await failure(open(broker.port, { username: "a", password: PASSWORD }));
+    expect([condition, broker.sockets.length]).toEqual(["server_refuses", 1]);
+    expect(message).toContain("Use another server (code 156)");
+    expect(message).toContain("it names another server: mqtt2.example:1884");
+    expect(message).toContain("collector sink set NAME host=OTHER");
+    expect(message).toMatch(/it says "moved.*, … is known there"/);
+    expect(message).not.toContain("canary");
+    expect(message).not.toContain("\u001b");
+  });
+
+  test.each([137, 139, 156])("by DISCONNECT %i names its code and words, and is not taken for another client", async (code) => {
+    const broker = await raw((one, socket) => {
+      if (one.type === CONNECT) socket.write(connack5(0));
+      if (one.type === PUBLISH) socket.end(packet(0xe0, [code], text(31, "see you")));
+    });
+    const connection = await open(broker.port);
+    connection.publish("a", "b", false).catch(() => {});
+    const lost = await connection.lost;
+    expect(lost).toMatchObject({ reason: { type: "CONNECTION_CLOSED" }, condition: "server_refuses" });
+    expect(lost.message).toContain(`(code ${code}); it says "see you"`);
+  });
+
+  test("by PUBACK has the broker's words", async () => {
+    const broker = await raw((one, socket) => {
+      if (one.type === CONNECT) socket.write(connack5(0));
+      const topicBytes = one.type === PUBLISH ? one.body.readUInt16BE(0) : 0;
+      if (one.type === PUBLISH)
+        socket.write(packet(0x40, [...one.body.subarray(2 + topicBytes, 4 + topicBytes), 135], text(31, "no right for a/#")));
+    });
+    const outcome = await (await open(broker.port)).publish("a", "b", false);
+    expect(outcome).toMatchObject({ type: "no_right", detail: expect.stringContaining('(code 135); it says "no right for a/#"') });
+  });
+
+  /** CONNECT's flags (MQTT 5.0, 3.1.2.3): 4 is the last will. */
+  const hasWill = (one: RawPacket): boolean => (one.body.readUInt8(7) & 4) !== 0;
+
+  test.each([
+    ["5", 135],
+    ["5", 144],
+    ["3.1.1", 5],
+  ] as const)("for the last will under MQTT %s (code %i): the broker is tried once without, a second later", async (version, code) => {
+    const at: number[] = [];
+    const broker = await raw((one, socket) => {
+      if (one.type !== CONNECT) return;
+      if (version === "3.1.1" && versionOf(one) === 5) return void socket.end(connack4(1));
+      at.push(performance.now());
+      const answer = version === "5" ? connack5 : connack4;
+      if (hasWill(one)) socket.end(answer(code));
+      else socket.write(answer(0));
+    });
+    const connection = await open(broker.port);
+    expect(connection.refusedWill).toContain(`(code ${code})`);
+    expect(at).toHaveLength(2);
+    expect((at[1] ?? 0) - (at[0] ?? 0)).toBeGreaterThan(990);
+  });
+
+  test("for the last will makes a warning of the sink about its topic", async () => {
+    const broker = await raw((one, socket) => {
+      if (one.type === CONNECT && hasWill(one)) socket.end(connack5(135));
+      else if (one.type === CONNECT) socket.write(connack5(0));
+      else if (one.type === PUBLISH) socket.write(puback(one));
+    });
+    const details = { type: "mqtt" as const, host: "127.0.0.1", port: broker.port, topic: "plant/{source}" };
+    const input = { uuid: "51c40000-0000-4000-8000-000000000001", name: "plant", details, settings: mqtt.settings.parse({}), secrets: {} };
+    const sink = await mqtt.open(input, { signal: new AbortController().signal, log: silentLog });
+    cleanups.push(() => sink.close());
+    const [found] = sink.warnings ?? [];
+    expect(found).toMatchObject({
+      code: "will_refused",
+      text: expect.stringContaining("(code 135)"),
+      about: expect.stringContaining("status"),
+    });
+  });
+
+  test("for the user stays what it was before: it has the words of the first try", async () => {
+    const broker = await raw((one, socket) => {
+      if (one.type === CONNECT) socket.end(connack5(hasWill(one) ? 135 : 134));
+    });
+    expect((await failure(open(broker.port))).message).toContain("(code 135)");
+    expect(broker.sockets).toHaveLength(2);
+  });
+});
 
 describe("the version", () => {
   test("is MQTT 5 where the broker speaks it", async () => {

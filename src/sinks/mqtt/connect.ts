@@ -2,6 +2,7 @@ import type { Socket } from "node:net";
 import { ErrorWithReasonCode, type IConnackPacket, MqttClient, ReasonCodes, Store } from "mqtt";
 import mqttPacket from "mqtt-packet";
 import packetConstants from "mqtt-packet/constants.js";
+import { sleep } from "../../base/timer.ts";
 import type { Context } from "../../model/context.ts";
 import { messageOf, toReasonError } from "../../model/failure.ts";
 import { ReasonError } from "../../model/reason.ts";
@@ -12,13 +13,16 @@ import { type Feed, type Publish, type PublishOutcome, PublishQueue, type UserPr
 import { type Qos1Answer, Qos1Sender } from "./qos1-sender.ts";
 import {
   connectRefused,
+  isOfWill,
   isPassing,
   isSuccess,
   isVersionRefusal,
   RETAIN_NOT_SUPPORTED,
   refusalText,
   refusalType,
+  type Said,
   SESSION_TAKEN_OVER,
+  saidIn,
 } from "./refusal.ts";
 import { chooseVersion, OtherVersionError } from "./version.ts";
 
@@ -60,6 +64,8 @@ export interface Connection {
   /** What the broker takes, or what MQTT allows. */
   readonly maxPacketBytes: number;
   readonly canRetain: boolean;
+  /** Why the broker did not take the last will; undefined: it has one. */
+  readonly refusedWill?: string | undefined;
   /** How much may be sent at once. */
   readonly link: LinkWindow;
   /** Settles once, also by close(). */
@@ -79,6 +85,11 @@ const MAX_PACKET_BYTES = 268_435_455;
 /** Nothing is subscribed to: a broker's packets to us are small. */
 const MAX_INCOMING_BYTES = 65_536;
 const CLOSE_TIMEOUT_MS = 1000;
+/** Brokers count connects: one a second is taken everywhere. */
+const BETWEEN_CONNECTS_MS = 1000;
+
+/** kept: the broker keeps it like a retained message. */
+type Will = "kept" | "passing" | "none";
 
 /** Connects, with the version that the broker speaks (version.ts). Throws ReasonError; nothing is left open then. */
 export async function connectMqtt(options: ConnectOptions, ctx: Context): Promise<Connection> {
@@ -90,24 +101,39 @@ export async function connectMqtt(options: ConnectOptions, ctx: Context): Promis
 
 const endpointOf = ({ host, port }: ConnectOptions): string => `${host}:${port}`;
 
-/** A broker that keeps no messages refuses a last will that is to be kept: it gets one that is not. */
+/**
+ * A broker that keeps no messages refuses a last will that is to be kept: it gets one that is not. One that may refuse the will itself is tried
+ * once without, a second later; what it then takes was refused for its will.
+ */
 async function attemptWithWill(options: ConnectOptions, version: 4 | 5, ctx: Context): Promise<Connection> {
   try {
-    return await attempt(options, version, true, ctx);
+    return await attempt(options, version, "kept", ctx);
   } catch (error) {
-    const cause = error instanceof ReasonError ? error.cause : undefined;
-    if (!(cause instanceof ErrorWithReasonCode) || cause.code !== RETAIN_NOT_SUPPORTED) throw error;
-    return await attempt(options, version, false, ctx);
+    const code = codeOf(error);
+    if (code === RETAIN_NOT_SUPPORTED) return await attempt(options, version, "passing", ctx);
+    if (code === undefined || !isOfWill(code)) throw error;
+    if (!(await sleep(BETWEEN_CONNECTS_MS, ctx.signal))) throw error;
+    const connection = await attempt(options, version, "none", ctx).catch(() => {
+      throw error;
+    });
+    connection.refusedWill = messageOf(error);
+    return connection;
   }
 }
 
-async function attempt(options: ConnectOptions, version: 4 | 5, retains: boolean, ctx: Context): Promise<Connection> {
+/** The code of a refused CONNECT; undefined: it was not refused by one. */
+function codeOf(error: unknown): number | undefined {
+  const cause = error instanceof ReasonError ? error.cause : undefined;
+  return cause instanceof ErrorWithReasonCode && typeof cause.code === "number" ? cause.code : undefined;
+}
+
+async function attempt(options: ConnectOptions, version: 4 | 5, will: Will, ctx: Context): Promise<MqttConnection> {
   const { connectTimeoutMs } = options;
   const endpoint = endpointOf(options);
   const { host, port } = options;
   const plain = await dial({ host, port, nameMs: connectTimeoutMs, connectMs: connectTimeoutMs }, ctx);
   const socket = options.tls ? await secure(plain, options.tls, { host, port, timeoutMs: connectTimeoutMs }, ctx.signal) : plain;
-  const client = createClient(socket, options, version, retains);
+  const client = createClient(socket, options, version, will);
   const sentMs = performance.now();
   try {
     const connack = await withDeadline(connackOf(client, socket, version, options), connectTimeoutMs, ctx.signal, () => {
@@ -115,7 +141,7 @@ async function attempt(options: ConnectOptions, version: 4 | 5, retains: boolean
     });
     const link = options.link ?? new LinkWindow();
     link.opened(performance.now() - sentMs);
-    return new MqttConnection(client, socket, connack, version, { ...options, link, retains });
+    return new MqttConnection(client, socket, connack, version, { ...options, link, retains: will !== "passing" });
   } catch (error) {
     discard(client, socket);
     if (error instanceof ReasonError && error.cause instanceof OtherVersionError) throw error.cause;
@@ -123,7 +149,7 @@ async function attempt(options: ConnectOptions, version: 4 | 5, retains: boolean
   }
 }
 
-function createClient(socket: Socket, options: ConnectOptions, version: 4 | 5, retains: boolean): MqttClient {
+function createClient(socket: Socket, options: ConnectOptions, version: 4 | 5, will: Will): MqttClient {
   return new MqttClient(() => socket, {
     protocolId: "MQTT",
     protocolVersion: version,
@@ -141,7 +167,9 @@ function createClient(socket: Socket, options: ConnectOptions, version: 4 | 5, r
     ...(options.username !== undefined && { username: options.username }),
     ...(options.password !== undefined && { password: options.password }),
     ...(version === 5 && { properties: { maximumPacketSize: MAX_INCOMING_BYTES } }),
-    will: { topic: options.will.topic, payload: Buffer.from(options.will.payload), qos: 1, retain: retains },
+    ...(will !== "none" && {
+      will: { topic: options.will.topic, payload: Buffer.from(options.will.payload), qos: 1, retain: will === "kept" },
+    }),
     log: () => {},
   });
 }
@@ -149,6 +177,10 @@ function createClient(socket: Socket, options: ConnectOptions, version: 4 | 5, r
 function connackOf(client: MqttClient, socket: Socket, version: 4 | 5, options: ConnectOptions): Promise<IConnackPacket> {
   const endpoint = endpointOf(options);
   const { tls, sink = "NAME" } = options;
+  let said: Said | undefined;
+  client.on("packetreceive", (packet) => {
+    if (packet.cmd === "connack") said = saidIn(packet, options.password);
+  });
   const step = tls
     ? undefined
     : `If it is a port with TLS, type \`sudo collector sink set ${sink} tls=true\`; else look into the broker's log: it says why it closed the connection.`;
@@ -174,6 +206,7 @@ function connackOf(client: MqttClient, socket: Socket, version: 4 | 5, options: 
       if (!(error instanceof ErrorWithReasonCode) || typeof error.code !== "number") return closed(error);
       const refused = connectRefused(endpoint, ReasonCodes[error.code as keyof typeof ReasonCodes], error.code, {
         sink: options.sink,
+        said,
         cause: error,
       });
       fail(version === 5 && isVersionRefusal(error.code) ? wrapped(refused, true) : refused);
@@ -221,7 +254,7 @@ function discard(client: MqttClient, socket: Socket): void {
   socket.destroy();
 }
 
-/** `retains`: the last will is to be kept, which the broker has taken. */
+/** `retains`: nothing is known against messages that are kept. */
 type Opened = ConnectOptions & { readonly link: LinkWindow; readonly retains: boolean };
 
 /** One connection to a broker after its CONNACK. Bounds the publishes under way, and is lost once, for one reason. */
@@ -230,12 +263,14 @@ class MqttConnection implements Connection {
   readonly window: number;
   readonly maxPacketBytes: number;
   readonly canRetain: boolean;
+  refusedWill: string | undefined;
   readonly lost: Promise<ReasonError>;
   readonly link: LinkWindow;
   readonly #client: MqttClient;
   readonly #socket: Socket;
   readonly #endpoint: string;
   readonly #sink: string | undefined;
+  readonly #password: string | undefined;
   readonly #tls: TlsSettings | undefined;
   readonly #sender: Qos1Sender;
   readonly #publishes: PublishQueue;
@@ -256,6 +291,7 @@ class MqttConnection implements Connection {
     this.#socket = socket;
     this.#endpoint = endpointOf(options);
     this.#sink = options.sink;
+    this.#password = options.password;
     this.#tls = options.tls;
     this.#sender = new Qos1Sender(socket, version);
     this.link = options.link;
@@ -307,7 +343,7 @@ class MqttConnection implements Connection {
       this.#incomingBytes = 0;
       this.#sender.take(packet);
     });
-    this.#client.on("disconnect", ({ reasonCode }) => this.#onDisconnect(reasonCode ?? 0));
+    this.#client.on("disconnect", (packet) => this.#onDisconnect(packet.reasonCode ?? 0, saidIn(packet, this.#password)));
     this.#client.on("error", (error) =>
       this.#fail((this.#tls && tlsReason(error, this.#endpoint, this.#tls)) ?? reasonOfClient(error, this.#endpoint)),
     );
@@ -322,11 +358,12 @@ class MqttConnection implements Connection {
       this.#fail(violation(`the broker ${this.#endpoint} sends a packet above ${MAX_INCOMING_BYTES} bytes without a request`));
   }
 
-  #onDisconnect(code: number): void {
+  #onDisconnect(code: number, said: Said): void {
     this.#endCode = code;
-    const words = refusalText(ReasonCodes[code as keyof typeof ReasonCodes], code, this.#sink);
-    const taken = code === SESSION_TAKEN_OVER && ({ condition: "client_id_taken" } as const);
-    this.#fail(new ReasonError("CONNECTION_CLOSED", `the broker ${this.#endpoint} ended the session: ${words}`, { ...taken }));
+    const words = refusalText(ReasonCodes[code as keyof typeof ReasonCodes], code, { sink: this.#sink, said });
+    // It says why: nobody has to guess.
+    const condition = code === SESSION_TAKEN_OVER ? "client_id_taken" : "server_refuses";
+    this.#fail(new ReasonError("CONNECTION_CLOSED", `the broker ${this.#endpoint} ended the session: ${words}`, { condition }));
   }
 
   /** True: this is the first failure, so its reason is the one that holds. */
@@ -357,7 +394,9 @@ class MqttConnection implements Connection {
     }
     const { code } = answer;
     if (isSuccess(code)) return { type: "accepted" };
-    const text = refusalText(ReasonCodes[code as keyof typeof ReasonCodes], code, this.#sink);
+    const said =
+      answer.reasonString === undefined ? undefined : saidIn({ properties: { reasonString: answer.reasonString } }, this.#password);
+    const text = refusalText(ReasonCodes[code as keyof typeof ReasonCodes], code, { sink: this.#sink, said });
     if (isPassing(code)) {
       this.#fail(new ReasonError("UNKNOWN", `the broker ${this.#endpoint} does not take a publish now: ${text}`));
       return undefined;

@@ -12,7 +12,9 @@ export interface Qos1Publish {
 }
 
 /** What the broker answered to a publish: a code of PUBACK (MQTT 5.0, 3.4.2.1; 0 with MQTT 3.1.1), or a packet that does not answer one. */
-export type Qos1Answer = { readonly type: "puback"; readonly code: number } | { readonly type: "violation"; readonly cmd: string };
+export type Qos1Answer =
+  | { readonly type: "puback"; readonly code: number; readonly reasonString?: string }
+  | { readonly type: "violation"; readonly cmd: string };
 
 interface Unanswered {
   readonly publish: Qos1Publish;
@@ -59,7 +61,9 @@ export class Qos1Sender {
     const found = this.#unanswered.get(messageId);
     if (!found) return;
     this.#unanswered.delete(messageId);
-    if (packet.cmd === "puback") found.answered({ type: "puback", code: packet.reasonCode ?? 0 });
+    const reasonString = packet.cmd === "puback" ? packet.properties?.reasonString : undefined;
+    if (packet.cmd === "puback")
+      found.answered({ type: "puback", code: packet.reasonCode ?? 0, ...(reasonString !== undefined && { reasonString }) });
     else found.answered({ type: "violation", cmd });
   }
 

@@ -1,6 +1,8 @@
+import { escapeControls } from "../../base/plain-text.ts";
 import { ReasonError } from "../../model/reason.ts";
 
 const SET_USER = "sudo collector sink set NAME username=USER, which asks for the password";
+const SET_HOST = "collector sink set NAME host=OTHER";
 const SET_CLIENT_ID = "collector sink set NAME client_id=OTHER";
 
 /** MQTT 3.1.1, 3.2.2.3 (1–5) and MQTT 5.0, 3.2.2.2 and 3.4.2.1: what a person can do about a refusal. NAME: the sink. */
@@ -21,6 +23,9 @@ const NEXT_STEP: Readonly<Record<number, string>> = {
   151: "raise the broker's quota for this client; it is tried again",
   154: "allow retained messages on the broker: status and metadata need them",
   155: "allow QoS 1 on the broker",
+  156: `use the server that it names, for now: ${SET_HOST}`,
+  157: `use the server that it names: ${SET_HOST}`,
+  159: "the broker takes fewer connections in this time; it is tried again",
 };
 
 /** Another client has connected with the same client identifier. */
@@ -66,10 +71,42 @@ export function refusalType(code: number): RefusalType {
 
 export const isPassing = (code: number): boolean => PASSING.has(code);
 
-/** The broker's words, its code and the next step; `sink`: as a command names it. */
-export function refusalText(words: string | undefined, code: number, sink = "NAME"): string {
+/** Words of the broker beside its code (MQTT 5.0, 3.2.2.3.9 and 3.2.2.3.16, 3.4.2.2.2, 3.14.2.2.3 and 3.14.2.2.5): for people, and another server. */
+export interface Said {
+  readonly reasonString: string | undefined;
+  readonly serverReference: string | undefined;
+}
+
+/** Longest text of a broker that is repeated, in code points. */
+const MAX_SAID = 300;
+
+/** The broker's own words in a packet, bounded, without control characters and without `secret`, which a broker may repeat. Pure. */
+export function saidIn(packet: object, secret?: string): Said {
+  const properties = "properties" in packet && typeof packet.properties === "object" ? packet.properties : undefined;
+  const textOf = (name: string): string | undefined => {
+    const found: unknown = Object.entries(properties ?? {}).find(([key]) => key === name)?.[1];
+    if (typeof found !== "string" || found === "") return undefined;
+    const known = secret === undefined || secret === "" ? found : found.replaceAll(secret, "…");
+    return escapeControls([...known].slice(0, MAX_SAID).join(""));
+  };
+  return { reasonString: textOf("reasonString"), serverReference: textOf("serverReference") };
+}
+
+export interface RefusalDetails {
+  /** The name for commands. */
+  readonly sink?: string | undefined;
+  readonly said?: Said | undefined;
+}
+
+/** The words for its code, the code, the broker's own words and the next step. */
+export function refusalText(words: string | undefined, code: number, { sink = "NAME", said }: RefusalDetails = {}): string {
   const step = NEXT_STEP[code]?.replace("NAME", () => sink);
-  return `${words === undefined || words === "" ? "unknown reason" : words} (code ${code})${step === undefined ? "" : `; ${step}`}`;
+  return [
+    `${words === undefined || words === "" ? "unknown reason" : words} (code ${code})`,
+    ...(said?.reasonString === undefined ? [] : [`it says ${JSON.stringify(said.reasonString)}`]),
+    ...(said?.serverReference === undefined ? [] : [`it names another server: ${said.serverReference}`]),
+    ...(step === undefined ? [] : [step]),
+  ].join("; ");
 }
 
 /** `cause`: the library's error. */
@@ -77,15 +114,19 @@ export const connectRefused = (
   endpoint: string,
   words: string | undefined,
   code: number,
-  { sink, cause }: { readonly sink?: string | undefined; readonly cause?: unknown },
+  { cause, ...details }: RefusalDetails & { readonly cause?: unknown },
 ): ReasonError =>
-  new ReasonError("UNKNOWN", `the broker ${endpoint} refuses the connection: ${refusalText(words, code, sink)}`, {
+  new ReasonError("UNKNOWN", `the broker ${endpoint} refuses the connection: ${refusalText(words, code, details)}`, {
     condition: "server_refuses",
     cause,
   });
 
 /** MQTT 5.0, 3.2.2.3.5: the broker does not keep messages, and the last will is to be kept. */
 export const RETAIN_NOT_SUPPORTED = 154;
+
+/** Codes for which a CONNECT may be refused over its last will: no right, its topic, its size, its form, its QoS (MQTT 5.0, 3.2.2.2; 3.1.1: 5). */
+const OF_A_WILL: ReadonlySet<number> = new Set([5, 131, 135, 144, 149, 153, 155]);
+export const isOfWill = (code: number): boolean => OF_A_WILL.has(code);
 
 /** MQTT 3.1.1 says 1, MQTT 5.0 says 132: the broker does not speak this version. */
 export const isVersionRefusal = (code: number): boolean => code === 1 || code === 132;

@@ -10,11 +10,11 @@ import { type Connection, connectMqtt } from "./connect.ts";
 import { facts } from "./facts.ts";
 import { type MqttMemory, openMemory } from "./memory.ts";
 import { writeLoss } from "./message.ts";
-import { type MqttSettings, topicNeed } from "./settings.ts";
+import { type MqttSettings, settingsSchema, topicNeed } from "./settings.ts";
 import { StatusChannel } from "./status-channel.ts";
 import { StatusTopics } from "./status-topics.ts";
 import { TopicNotes } from "./topic-notes.ts";
-import { collectorStatusTopic, collisionHint, lossTopic, parseTopic, type TopicPlan } from "./topics.ts";
+import { collectorStatusTopic, collisionHint, dataTopic, lossTopic, parseTopic, type TopicPlan } from "./topics.ts";
 import { maxPayloadBytes, ValuePublisher } from "./values.ts";
 
 type Input = OpenInput<MqttDetails, MqttSettings, MqttMemory>;
@@ -31,6 +31,8 @@ const OFFLINE = '{"state":"offline"}';
 
 export default defineSink<MqttDetails, MqttSettings, MqttMemory>({
   ...facts,
+  settings: settingsSchema,
+  placeOf: ({ topic }, source, { name }) => (typeof topic === "string" ? `topic ${dataTopic(parseTopic(topic), source, name)}` : undefined),
   details: SINK_DETAILS.mqtt.read,
   closedSoon: {
     hint: (sink) => `another client may use the same client_id; give each its own: collector sink set ${sink} client_id=OTHER`,
@@ -127,7 +129,7 @@ class MqttSink implements Sink {
     this.lost = this.#channel.lost;
     const hint = collisionHint(plan);
     this.#ownWarnings = [
-      ...warningsOf(connection, local),
+      ...warningsOf(connection, local, collectorStatusTopic(plan)),
       ...(hint === undefined
         ? []
         : [
@@ -212,8 +214,17 @@ class MqttSink implements Sink {
 
 const twoDigits = (number: number): number => Number(number.toPrecision(2));
 
-function warningsOf({ version, canRetain }: Connection, { payload, retain }: MqttSettings): readonly Warning[] {
+function warningsOf({ version, canRetain, refusedWill }: Connection, { payload, retain }: MqttSettings, will: string): readonly Warning[] {
   return [
+    ...(refusedWill === undefined
+      ? []
+      : [
+          warning(
+            "will_refused",
+            `the broker takes the connection without the last will to ${will} alone, so that others do not see where the collector vanishes; ${refusedWill}`,
+            will,
+          ),
+        ]),
     ...(version === 4
       ? [warning("broker_is_old", "the broker speaks MQTT 3.1.1: it does not say when it drops a publish for missing rights")]
       : []),

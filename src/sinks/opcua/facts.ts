@@ -1,5 +1,4 @@
 import type { SinkFacts } from "../facts.ts";
-import { settingsSchema } from "./settings.ts";
 
 export const facts = {
   type: "opcua",
@@ -7,7 +6,6 @@ export const facts = {
   manual: { topic: "opcua-server", about: "the OPC UA server that the collector hosts" },
   delivery: "latest",
   takesExploration: false,
-  settings: settingsSchema,
   created: {
     name: "scada",
     details: { type: "opcua", port: 4842, path: "/collector", users: [{ username: "scada", password: "write-only" }] },
@@ -16,5 +14,4 @@ export const facts = {
     "collector sink add server opcua port=4840 --user reader",
     "collector sink add server opcua security_modes=SignAndEncrypt --user reader=pw.txt --user scada=pw2.txt",
   ],
-  placeOf: (_, source, { name }) => `/Objects/1:DataSources/1:${source}/1:${name}`,
 } as const satisfies SinkFacts<"opcua">;

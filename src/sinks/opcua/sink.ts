@@ -2,10 +2,12 @@ import { type OpcuaSinkDetails, SINK_DETAILS } from "../../model/sink-details.ts
 import { defineSink } from "../sink.ts";
 import { facts } from "./facts.ts";
 import { listenPlace } from "./listen.ts";
-import type { OpcuaSinkSettings } from "./settings.ts";
+import { type OpcuaSinkSettings, settingsSchema } from "./settings.ts";
 
 export default defineSink<OpcuaSinkDetails, OpcuaSinkSettings>({
   ...facts,
+  settings: settingsSchema,
+  placeOf: (_, source, { name }) => `/Objects/1:DataSources/1:${source}/1:${name}`,
   details: SINK_DETAILS.opcua.read,
   endpoint: ({ port }) => `0.0.0.0:${port}`,
   listens: true,

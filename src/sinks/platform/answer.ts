@@ -16,11 +16,18 @@ export type Verdict =
   /** Nothing is known of them: the connection is lost. */
   | { readonly type: "lost"; readonly reason: ReasonError };
 
+const NOT_YET = 202;
+const NOT_YET_WORDS =
+  "POST /ext/v1/values answered 202: the platform has the values in hand and does not say that it keeps them; they are sent again until it answers 200";
+
 const takenSchema = z.object({ accepted: z.int(), duplicate: z.boolean() });
 
 /** Pure. `sent`: values in the request. */
 export function verdictOf(answer: ApiAnswer, sent: number): Verdict {
   if (answer.type === "json") {
+    // RFC 9110, 15.3.3: noncommittal, and nobody tells later what became of it.
+    if (answer.status === NOT_YET)
+      return { type: "lost", reason: new ReasonError("UNKNOWN", NOT_YET_WORDS, { condition: "server_refuses" }) };
     const taken = takenSchema.safeParse(answer.value);
     if (!taken.success) return { type: "lost", reason: foreign("POST /ext/v1/values answered JSON of another shape than the API's") };
     // What was taken before was counted then.

@@ -136,6 +136,7 @@ describe("values that the API refuses", () => {
 
 describe("the connection is lost, and nothing is refused", () => {
   test.each<[string, Answer, string, RegExp, object]>([
+    ["202", (r) => json(r, { accepted: 2, duplicate: false }, 202), "UNKNOWN", /answered 202: .* sent again until it answers 200/, {}],
     ["401", (r) => json(r, { detail: "no" }, 401), "UNKNOWN", /the API key is refused \(401\)/, {}],
     ["403", (r) => json(r, { detail: "not you" }, 403), "UNKNOWN", /403: not you; give the key .* the right/, {}],
     ["404", (r) => json(r, { detail: "no path" }, 404), "UNKNOWN", /does not offer to take values/, { isLasting: true }],

@@ -15,7 +15,7 @@ import { openingProblem, optionalFieldsIn, reasonOf, verdictOf } from "./answer.
 import { endpointOf, requesterOf } from "./connection.ts";
 import { facts } from "./facts.ts";
 import { bodyOf, halvesOf, lossText, type Part, partsOf, without } from "./parts.ts";
-import type { PlatformSettings } from "./settings.ts";
+import { type PlatformSettings, settingsSchema } from "./settings.ts";
 
 /** The API does not give its own address: `api` is what the settings of this machine say (desired-sinks.ts). */
 const details = SINK_DETAILS.platform.read.extend({ api: apiAccessSchema });
@@ -38,6 +38,8 @@ const STARTING_STEP_MS = 250;
 export default defineSink<Details, PlatformSettings>({
   ...facts,
   details,
+  settings: settingsSchema,
+  placeOf: (_, __, { uuid }) => `variable ${uuid}`,
   endpoint: ({ api }) => endpointOf(api),
   publishIntervalMs: ({ publish_interval }, unit) => publishIntervalMs(publish_interval, unit),
   async open({ uuid, details: { api }, settings: local }, ctx) {

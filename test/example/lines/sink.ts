@@ -8,7 +8,7 @@ import { dial, withDeadline } from "../../../src/sinks/lib/dial.ts";
 import { InFlightWindow } from "../../../src/sinks/lib/in-flight-window.ts";
 import { publishIntervalMs } from "../../../src/sinks/lib/publish-interval.ts";
 import { defineSink, type PublishedLoss, type Sink, type SinkBatch, type WriteResult } from "../../../src/sinks/sink.ts";
-import { facts, type LinesSettings } from "./facts.ts";
+import { facts } from "./facts.ts";
 import { answerOf, lossMessage, type Message, messagesOf } from "./messages.ts";
 
 // cut: types
@@ -20,6 +20,13 @@ const details = z.object({
   publish_interval: z.int().optional(),
 });
 type LinesDetails = z.infer<typeof details>;
+
+/** The local options of a sink: strict, each with a description and a default. */
+const settings = z.strictObject({
+  in_flight: z.int().min(1).max(16).default(4).describe("Batches under way at once: 1 to 16"),
+  answer_ms: z.int().min(100).max(60_000).default(5000).describe("Deadline of an answer, in ms: 100 to 60000"),
+});
+type LinesSettings = z.infer<typeof settings>;
 // cut: end
 
 const NAME_MS = 5000;
@@ -31,6 +38,8 @@ const MAX_HELD_CHARACTERS = 1000;
 export default defineSink<LinesDetails, LinesSettings>({
   ...facts,
   details,
+  settings,
+  placeOf: (_, source, { name }) => `the lines of ${source}, variable ${name}`,
   endpoint: ({ host, port }) => `${host}:${port}`,
   publishIntervalMs: ({ publish_interval }, unit) => publishIntervalMs(publish_interval, unit),
   async open({ details: { host, port }, settings: { in_flight, answer_ms } }, ctx) {
