@@ -69,11 +69,11 @@ export interface SourceSpec {
 /** Parts of the fingerprint: what the task uses, never what only describes it. */
 export function fingerprintOf(input: SourceInput): unknown {
   const { record, variables, local, optionsProblem, secrets, missingSecret, awaitedSecret, withheldSecret, readoutIntervalUnit } = input;
-  const { name, type, details, readout_interval, readout_limit } = record;
+  const { name, type, machine, details, readout_interval, readout_limit } = record;
   // An interval of this machine wins: the API's and its unit are not used.
   const interval = local["interval"] === undefined ? { readout_interval, readoutIntervalUnit } : {};
   const kept = { local, optionsProblem, secrets, missingSecret, awaitedSecret, withheldSecret };
-  return { name, type, details, ...interval, readout_limit, variables, ...kept };
+  return { name, type, machine, details, ...interval, readout_limit, variables, ...kept };
 }
 
 /** Variables that are looked at between two looks at the clock. */
@@ -175,7 +175,7 @@ export async function specOf(
       prepareMs: prepare_timeout,
       habitsMs: forget_habits_after,
       intervalMs: interval.ms,
-      layout: { source: { uuid: record.uuid, name: record.name }, variables },
+      layout: { source: { uuid: record.uuid, name: record.name, ...(record.machine !== null && { machine: record.machine }) }, variables },
       points,
       refused: refused.size > 0 ? refused : NO_READINGS,
       scalings: scalings.size > 0 ? scalings : NO_SCALINGS,

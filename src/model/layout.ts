@@ -15,6 +15,7 @@ export interface LayoutVariable {
 
 /** The versioned list of a readout's variables, in the order of its readings; stored once, named by every batch. */
 export interface Layout {
-  readonly source: { readonly uuid: string; readonly name: string };
+  /** `machine`: its uuid in the API; absent: it is on none, or a version of before wrote this. */
+  readonly source: { readonly uuid: string; readonly name: string; readonly machine?: string };
   readonly variables: readonly LayoutVariable[];
 }

@@ -105,7 +105,7 @@ function essence({ sources, sinks, alarms, config, buffer }: ServiceStatus): obj
         return { name, type, endpoint, state, error, warnings: textsOf(warnings), dropped: ledger?.dropped };
       }),
     alarms: textsOf(alarms),
-    config: { ok: config.ok, origin: config.origin, message: config.message, warnings: config.warnings },
+    config: { ok: config.ok, origin: config.origin, message: config.message, warnings: textsOf(config.warnings) },
     rejected: buffer.rejected,
   };
 }

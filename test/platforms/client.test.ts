@@ -3,6 +3,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, onTestFinished, test
 import { ApiClient } from "../../src/api/client.ts";
 import type { Desired } from "../../src/api/desired.ts";
 import { silentLog } from "../../src/model/context.ts";
+import { textsOf } from "../../src/model/testing/warnings.ts";
 import { type DocumentPlatform, KEY, type PlatformOptions, sinkRecord, sourceRecord, startDocumentPlatform } from "./document-platform.ts";
 
 /** The client of the collector against a platform that has only the document. */
@@ -79,7 +80,9 @@ describe("lists", () => {
     platform.sources = [sourceRecord(OTHER, "press-9"), sourceRecord(COLLECTOR, "press-1"), sourceRecord(OTHER, "press-8")];
     const result = await clientOf({ pageSize: 1, unfiltered: true }).pull(null, never);
     expect(result).toMatchObject({ configuration: { sources: [{ name: "press-1" }] } });
-    expect(result).toMatchObject({ warnings: [expect.stringContaining("2 data sources of another collector")] });
+    expect(result).toMatchObject({
+      warnings: [{ code: "records_foreign", text: expect.stringContaining("2 data sources of another collector") }],
+    });
   });
 });
 
@@ -91,7 +94,7 @@ describe("the probe for extensions", () => {
       const first = await pulled(client);
       expect(first.sources.map(({ name }) => name)).toEqual(["press-1"]);
       expect(first.areSecretsAwaited).toBeUndefined();
-      expect(client.notes()).toEqual(NOT_OFFERED);
+      expect(textsOf(client.notes())).toEqual(NOT_OFFERED);
       for (const [from, until, times] of [
         [10_000, 59_999, 1],
         [60_000, 179_999, 2],
@@ -108,17 +111,17 @@ describe("the probe for extensions", () => {
   test("answered with 401 is about the extensions while the key reads the lists, and about the key where it does not", async () => {
     const client = clientOf({ unknownRoute: 401 });
     const first = await pulled(client);
-    expect(client.notes()).toEqual(NOT_OFFERED);
+    expect(textsOf(client.notes())).toEqual(NOT_OFFERED);
     expect(first.areSecretsAwaited).toBeUndefined();
     await pulled(client, first);
     expect(asked("/ext/v1").map(({ authorization }) => authorization)).toEqual([KEY, `Bearer ${KEY}`]);
     expect(asked("/v2/data-sources").map(({ authorization }) => authorization)).toEqual([KEY, KEY]);
     platform.instead = (_, response) => answered(response, 401);
     expect(await client.pull(first, never)).toMatchObject({ type: "failed", kind: "unauthorized" });
-    expect(client.notes()).toEqual([]);
+    expect(textsOf(client.notes())).toEqual([]);
     platform.instead = undefined;
     await pulled(client, first);
-    expect(client.notes()).toEqual(NOT_OFFERED);
+    expect(textsOf(client.notes())).toEqual(NOT_OFFERED);
   });
 
   test("of a platform that takes Bearer alone costs one request more, once", async () => {
@@ -144,7 +147,7 @@ describe("the probe for extensions", () => {
       nowMs = 60_000;
       platform.options = {};
       const second = await pulled(client, first);
-      expect(client.notes()).toEqual(NOT_OFFERED);
+      expect(textsOf(client.notes())).toEqual(NOT_OFFERED);
       expect(second.areSecretsAwaited).toBeUndefined();
     },
   );
@@ -183,7 +186,7 @@ describe("an operation that asks for a pause", () => {
     nowMs = 125_000;
     await pulled(client, last);
     expect(asked(path)).toHaveLength(2);
-    expect(client.notes()).toEqual(NOT_OFFERED);
+    expect(textsOf(client.notes())).toEqual(NOT_OFFERED);
   });
 
   test("the list of data sources: nothing else is asked meanwhile", async () => {
@@ -220,7 +223,7 @@ describe("extensions of which some are missing", () => {
       const first = await pulled(client);
       expect(first.variables).toHaveLength(1);
       for (let n = 0; n < 5; n++) expect(await client.reportStatuses(STATUSES, never)).toEqual({ type: "not_offered" });
-      expect(client.notes()).toEqual(NOT_OFFERED.slice(1));
+      expect(textsOf(client.notes())).toEqual(NOT_OFFERED.slice(1));
       nowMs = 59_999;
       await pulled(client, first);
       for (const part of ["revision", "secrets", "readout-statuses"]) expect(asked(`/ext/v1/${part}`), part).toHaveLength(1);
@@ -229,7 +232,7 @@ describe("extensions of which some are missing", () => {
       // What was known stays.
       expect((await pulled(client, first)).variables).toEqual(first.variables);
       expect(await client.reportStatuses(STATUSES, never)).toEqual({ type: "reported" });
-      expect(client.notes()).toEqual([expect.stringContaining(`(it answers ${status}) does not offer variables`)]);
+      expect(textsOf(client.notes())).toEqual([expect.stringContaining(`(it answers ${status}) does not offer variables`)]);
     },
   );
 

@@ -4,9 +4,10 @@ import type { Reading, Readout } from "../../model/value.ts";
 import type { BatchPart, PublishedLoss, SinkBatch } from "../sink.ts";
 import { JsonBytes } from "./json-bytes.ts";
 import type { PayloadPool } from "./payload-pool.ts";
+import { type Timestamps, writeRows } from "./rows.ts";
 import { type Int64, isWritable, timeText, writeFault, writeValue } from "./value-json.ts";
 
-/** One MQTT payload of the message format `v: 1` (README.md in this folder). */
+/** One MQTT payload: an envelope of the format `v: 1`, or rows (README.md in this folder). */
 export interface Message {
   /** JSON in UTF-8. */
   readonly payload: Buffer;
@@ -17,8 +18,10 @@ export interface Message {
 }
 
 export interface MessageOptions {
-  /** How int64 and uint64 are written. */
+  /** How int64 and uint64 are written in an envelope. */
   readonly int64: Int64;
+  /** Absent: envelopes. */
+  readonly rows?: { readonly timestamps: Timestamps } | undefined;
   /** Bytes of UTF-8 that one payload may have; a value alone above it cannot be sent. */
   readonly maxBytes: number;
   /** Above this a readout is split between its values; maxBytes where that is less. */
@@ -98,20 +101,20 @@ export function writeBatch(batch: SinkBatch, options: MessageOptions, pool: Payl
 /** One message for each reading, with the place of its variable in the layout; ids `<batch>.<readout>.<place>`. */
 export function* writeEach(
   batch: SinkBatch,
-  { int64, maxBytes }: MessageOptions,
+  options: MessageOptions,
 ): Generator<Message & { readonly place: number; readonly time: number; readonly fits: boolean }> {
-  const { head, columns } = prepare(batch.layout);
-  const close = closing(batch);
+  const form = formOf(batch, options);
+  const { columns } = prepare(batch.layout);
   let number = 0;
   for (const readout of batch.readouts) {
     for (let place = 0; place < columns.length; place++) {
       if (readout.readings[place] === undefined || !isPublished(columns, place)) continue;
       out.start();
-      out.text(open(`${batch.id}.${number}.${place}`, head));
-      writeReadout(readout, columns, int64, place, place + 1);
-      out.text(close);
+      out.text(form.open(`${batch.id}.${number}.${place}`));
+      form.write(readout, place, place + 1);
+      out.text(form.close);
       const parts = [{ readout: number, from: place, to: place + 1 }];
-      yield { payload: out.copy(), values: 1, parts, place, time: readout.time, fits: out.length <= maxBytes };
+      yield { payload: out.copy(), values: 1, parts, place, time: readout.time, fits: out.length <= options.maxBytes };
     }
     number++;
   }
@@ -121,8 +124,27 @@ export function* writeEach(
 export const writeLoss = ({ id, reason, from, to, values, clock }: PublishedLoss): string =>
   `{"v":1,"id":${JSON.stringify(id)},"from":${timeText(from)},"to":${timeText(to)},"clock":"${clock ?? "synchronised"}","count":${values},"reason":"${reason}"}`;
 
-const open = (id: string, head: string): string => `{"v":1,"id":${JSON.stringify(id)}${head}`;
-const closing = ({ backlog }: SinkBatch): string => (backlog ? '],"backlog":true}' : "]}");
+/** Text around the readouts of a message, and how one of them is written to `out`. */
+interface Form {
+  readonly open: (id: string) => string;
+  readonly close: string;
+  /** The readings from <= place < to; returns how many. */
+  readonly write: (readout: Readout, from: number, to: number) => number;
+}
+
+function formOf(batch: SinkBatch, { int64, rows }: MessageOptions): Form {
+  const { layout, backlog } = batch;
+  if (rows) {
+    const write: Form["write"] = (readout, from, to) => writeRows(out, layout, readout, rows.timestamps, { from, to });
+    return { open: () => "[", close: "]", write };
+  }
+  const { head, columns } = prepare(layout);
+  return {
+    open: (id) => `{"v":1,"id":${JSON.stringify(id)}${head}`,
+    close: backlog ? '],"backlog":true}' : "]}",
+    write: (readout, from, to) => writeReadout(readout, columns, int64, from, to),
+  };
+}
 
 /**
  * Writes a batch in messages of at most splitBytes each. What is read from the file is decoded each time that it is gone over: each readout
@@ -132,9 +154,8 @@ class Packing {
   readonly #batch: SinkBatch;
   readonly #options: MessageOptions;
   readonly #pool: PayloadPool;
-  readonly #columns: Columns;
-  readonly #head: string;
-  readonly #close: string;
+  readonly #length: number;
+  readonly #form: Form;
   /** Of a message without the number in its id, and without readouts. */
   readonly #frameBytes: number;
   readonly #messages: Message[] = [];
@@ -146,24 +167,22 @@ class Packing {
   #parts: BatchPart[] = [];
 
   constructor(batch: SinkBatch, options: MessageOptions, pool: PayloadPool) {
-    const { head, columns } = prepare(batch.layout);
     this.#batch = batch;
     this.#options = options;
     this.#pool = pool;
-    this.#columns = columns;
-    this.#head = head;
-    this.#close = closing(batch);
-    this.#frameBytes = Buffer.byteLength(open(batch.id, head)) + this.#close.length;
+    this.#length = batch.layout.variables.length;
+    this.#form = formOf(batch, options);
+    this.#frameBytes = Buffer.byteLength(this.#form.open(batch.id)) + this.#form.close.length;
     out.start();
   }
 
   /** The readings from <= place < to of a readout; where they are too many, by halves. */
-  add(readout: Readout, number: number, from = 0, to = this.#columns.length): void {
-    const { int64, maxBytes, partBytes, splitBytes } = this.#options;
+  add(readout: Readout, number: number, from = 0, to = this.#length): void {
+    const { maxBytes, partBytes, splitBytes } = this.#options;
     const before = out.length;
     if (before > 0) out.byte(COMMA);
     const begin = out.length;
-    const values = writeReadout(readout, this.#columns, int64, from, to);
+    const values = this.#form.write(readout, from, to);
     if (values === 0) {
       out.rewind(before);
       return;
@@ -190,7 +209,7 @@ class Packing {
 
   end(): WrittenBatch {
     if (!this.#isCut && this.#values > 0) {
-      const payload = out.copyBetween(open(this.#batch.id, this.#head), this.#close, this.#pool);
+      const payload = out.copyBetween(this.#form.open(this.#batch.id), this.#form.close, this.#pool);
       return { messages: [{ payload, values: this.#values }], tooLarge: 0 };
     }
     this.#flush(out.length);
@@ -217,7 +236,12 @@ class Packing {
     if (this.#values === 0) return;
     if (this.#sizeOf(bytes) > this.#options.maxBytes) this.#tooLarge += this.#values;
     else {
-      const payload = out.copyBetween(open(`${this.#batch.id}.${this.#messages.length + 1}`, this.#head), this.#close, this.#pool, bytes);
+      const payload = out.copyBetween(
+        this.#form.open(`${this.#batch.id}.${this.#messages.length + 1}`),
+        this.#form.close,
+        this.#pool,
+        bytes,
+      );
       this.#messages.push({ payload, values: this.#values, parts: this.#parts });
     }
     this.#values = 0;
@@ -226,7 +250,7 @@ class Packing {
 }
 
 /** Writes the readings from <= place < to; returns how many. */
-function writeReadout(readout: Readout, columns: Columns, int64: Int64, from = 0, to = columns.length): number {
+function writeReadout(readout: Readout, columns: Columns, int64: Int64, from: number, to: number): number {
   const { readings, time } = readout;
   let count = 0;
   let good = 0;

@@ -57,11 +57,15 @@ export const settingsSchema = z.strictObject({
     .default("number")
     .describe("How 64-bit integers are written: as JSON numbers with all digits, or as strings for readers that lose digits above 2^53"),
   payload: z
-    .enum(["envelope", "value", "raw"])
+    .enum(["envelope", "rows", "value", "raw"])
     .default("envelope")
     .describe(
-      "What a message holds: the readouts of a source; one value as JSON with time, quality and unit; or the bare value, with those as user properties. value and raw need a topic with {variable}",
+      "What a message holds: the readouts of a source with all that is known of them; a list of rows of one value each; one value as JSON with time, quality and unit; or the bare value, with those as user properties. value and raw need a topic with {variable}",
     ),
+  timestamps: z
+    .enum(["iso", "epoch_ms"])
+    .default("iso")
+    .describe("How times are written in rows: ISO 8601 in UTC with three digits, or as a number of milliseconds since 1970"),
   retain: z
     .boolean()
     .default(false)
@@ -74,6 +78,6 @@ export type MqttSettings = z.infer<typeof settingsSchema>;
 export function topicNeed({ payload, retain }: MqttSettings, topic: string): string | undefined {
   if (topic.includes("{variable}")) return undefined;
   const right = `a topic with {variable}, such as plant/{source}/{variable}; the topic of this sink is ${JSON.stringify(topic.slice(0, 200))}`;
-  if (payload !== "envelope") return `payload: ${payload} needs ${right}`;
+  if (payload === "value" || payload === "raw") return `payload: ${payload} needs ${right}`;
   return retain ? `retain: true needs ${right}` : undefined;
 }

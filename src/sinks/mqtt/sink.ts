@@ -117,6 +117,7 @@ class MqttSink implements Sink {
       owners: memory.owners,
       int64: local.int64,
       payload: local.payload,
+      timestamps: local.timestamps,
       retained: local.retain && connection.canRetain ? memory.retainedValues : undefined,
       held: memory.held,
       holdMs: local.hold_refused,

@@ -8,6 +8,7 @@ import { type Message, type MessageOptions, writeBatch, writeEach } from "./mess
 import { PayloadPool } from "./payload-pool.ts";
 import type { Feed, Publish, PublishOutcome, UserProperties } from "./publish-queue.ts";
 import type { RetainedValues } from "./retained-values.ts";
+import type { Timestamps } from "./rows.ts";
 import { type SinglePayload, writeSingles } from "./single-value.ts";
 import { createSizeLimit, partOf, partsWithin, wholeOf } from "./smaller.ts";
 import type { TopicOwners } from "./topic-owners.ts";
@@ -16,7 +17,8 @@ import { dataTopic, type TopicPlan } from "./topics.ts";
 export interface ValueOptions {
   readonly owners: TopicOwners;
   readonly int64: MessageOptions["int64"];
-  readonly payload: "envelope" | SinglePayload;
+  readonly payload: "envelope" | "rows" | SinglePayload;
+  readonly timestamps: Timestamps;
   /** Which values the broker keeps; absent: none. */
   readonly retained?: RetainedValues | undefined;
   readonly held: HeldTopics;
@@ -192,7 +194,7 @@ export class ValuePublisher {
 
   #eachOf(batch: SinkBatch, longestTopic: string): Iterable<OneValue> {
     const { payload, maxPacketBytes } = this.#options;
-    if (payload === "envelope") return writeEach(batch, this.#messageOptions(longestTopic, batch));
+    if (payload === "envelope" || payload === "rows") return writeEach(batch, this.#messageOptions(longestTopic, batch));
     return writeSingles(batch, { payload, maxBytes: maxPayloadBytes(longestTopic, maxPacketBytes) });
   }
 
@@ -213,7 +215,7 @@ export class ValuePublisher {
   }
 
   #messageOptions(topic: string, batch: SinkBatch): MessageOptions {
-    const { int64, maxPacketBytes } = this.#options;
+    const { int64, payload, timestamps, maxPacketBytes } = this.#options;
     const { link } = this.#connection;
     const messageMs = isOlder(batch) ? MESSAGE_MS.older : MESSAGE_MS.newer;
     const maxBytes = maxPayloadBytes(topic, maxPacketBytes);
@@ -221,7 +223,7 @@ export class ValuePublisher {
     const largest = Math.min(batch.maxMessageBytes ?? SPLIT_BYTES, this.#limit.bytes(), linkBytes, maxBytes);
     const splitBytes = Math.min(largest, link.provedBytesIn(messageMs));
     const partBytes = largest < Math.min(SPLIT_BYTES, maxBytes) ? largest : Math.min(maxBytes, linkBytes);
-    return { int64, maxBytes, splitBytes, partBytes };
+    return { int64, maxBytes, splitBytes, partBytes, rows: payload === "rows" ? { timestamps } : undefined };
   }
 }
 
