@@ -4,6 +4,8 @@ import path from "node:path";
 import { DRIVERS } from "../drivers/index.ts";
 import { Agent } from "./agent/agent.ts";
 import { apiAccess } from "./api/access.ts";
+import { lastGoodFile } from "./api/embedded.ts";
+import { collectorIn } from "./api/last-good.ts";
 import { formatDuration } from "./base/duration.ts";
 import type { BufferBounds } from "./buffer/buffer-file.ts";
 import { Applier, type LocalSettings } from "./configuration/applier.ts";
@@ -93,7 +95,8 @@ function baseOf(options: RunOptions): Base {
   const { settings, file } = loaded;
   const stateDir = path.resolve(settings.state_dir);
   openStateDir(stateDir);
-  const collector = settings.collector ?? installationUuid(path.join(stateDir, "collector-uuid"), randomUUID);
+  const collector =
+    settings.collector ?? installationUuid(path.join(stateDir, "collector-uuid"), randomUUID, () => collectorIn(lastGoodFile(stateDir)));
   const secrets = loadCredentials(env["CREDENTIALS_DIRECTORY"], credentialsFolder(file));
   for (const problem of secrets.problems) log.warn({}, `a secret cannot be read: ${problem}`);
   const credentials = createCredentials(secrets.secrets);

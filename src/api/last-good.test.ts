@@ -5,7 +5,7 @@ import { expect, test } from "vitest";
 import { temporaryIn } from "../lib/files.ts";
 import { textsOf } from "../model/testing/warnings.ts";
 import type { Desired } from "./desired.ts";
-import { loadLastGood, saveLastGood } from "./last-good.ts";
+import { collectorIn, loadLastGood, saveLastGood } from "./last-good.ts";
 import { COLLECTOR, MACHINE, temporaryFolder } from "./server/testing.ts";
 
 const SOURCE = "11111111-1111-4111-8111-111111111111";
@@ -184,4 +184,14 @@ test("a save that fails leaves the file that was there, and no other", async () 
   mkdirSync(file);
   await expect(saveLastGood(file, desired)).rejects.toThrow();
   expect(readdirSync(folder)).toEqual(["last-good.json"]);
+});
+
+test("the collector of a kept configuration is known by its first line, or by that of the file before it", async () => {
+  const file = join(temporaryFolder(), "last-good.json");
+  expect(collectorIn(file)).toBeUndefined();
+  await saveLastGood(file, three);
+  expect(collectorIn(file)).toBe(COLLECTOR);
+  await saveLastGood(file, desired);
+  writeFileSync(file, "\0".repeat(500));
+  expect(collectorIn(file)).toBe(COLLECTOR);
 });

@@ -1,4 +1,5 @@
 import { createHash } from "node:crypto";
+import { closeSync, openSync, readSync } from "node:fs";
 import { mkdir, open, readFile, rename, rm, stat } from "node:fs/promises";
 import { dirname } from "node:path";
 import { crc32 } from "node:zlib";
@@ -79,6 +80,28 @@ const isFile = async (file: string): Promise<boolean> =>
  * pull fetches everything. Never throws and deletes nothing; whatever is wrong is named in words.
  */
 export const loadLastGood = (file: string, collector: string): Promise<LoadedConfiguration> => load(file, collector);
+
+/** The collector whose configuration the file, or the one before it, holds; undefined: neither says. Reads one line. Never throws. */
+export function collectorIn(file: string): string | undefined {
+  return [file, previousFile(file)].flatMap((one) => headerOf(firstLineOf(one))?.collector ?? [])[0];
+}
+
+/** Longest first line. */
+const MAX_HEADER_BYTES = 1024;
+
+function firstLineOf(file: string): string {
+  try {
+    const fd = openSync(file, "r");
+    try {
+      const bytes = Buffer.alloc(MAX_HEADER_BYTES);
+      return bytes.toString("utf8", 0, readSync(fd, bytes)).split("\n", 1)[0] ?? "";
+    } finally {
+      closeSync(fd);
+    }
+  } catch {
+    return "";
+  }
+}
 
 /** Works as loadLastGood does, of whatever collector it is. */
 export const readLastGood = (file: string): Promise<LoadedConfiguration> => load(file, undefined);
@@ -258,12 +281,15 @@ const isIntact = (line: string): boolean => checked(line.slice(9)) === line;
 
 const LINE = /^.{8} (source|sink|variable) ([0-9a-f-]{36}) /;
 
+const headerOf = (line: string): z.output<typeof headerSchema> | undefined =>
+  isIntact(line) ? headerSchema.safeParse(parseJson(line.slice(9))).data : undefined;
+
 /** Or what is wrong with the file as a whole. */
 async function contentsOfLines(text: string): Promise<Contents | string> {
   const [first = "", ...lines] = text.split("\n");
-  const header = isIntact(first) ? headerSchema.safeParse(parseJson(first.slice(9))) : undefined;
-  if (!header?.success) return `its first line does not say that it is a configuration of form ${FORMAT}`;
-  const { collector, fetchedAt, count } = header.data;
+  const header = headerOf(first);
+  if (!header) return `its first line does not say that it is a configuration of form ${FORMAT}`;
+  const { collector, fetchedAt, count } = header;
   const records: Record<Kind, unknown[]> = { source: [], sink: [], variable: [] };
   const yieldToEventLoop = createYielder();
   for (const line of lines) {

@@ -1,5 +1,5 @@
 import { randomUUID } from "node:crypto";
-import { statSync } from "node:fs";
+import { chmodSync, closeSync, existsSync, openSync, statSync } from "node:fs";
 import Database from "better-sqlite3";
 import { messageOf } from "../model/failure.ts";
 import { AccountCopy, keptAccount } from "./account.ts";
@@ -39,8 +39,22 @@ const CHECKED_BYTES = 64 * 2 ** 20;
 /** How long another connection may hold a lock that a commit needs. */
 const BUSY_TIMEOUT_MS = 250;
 
+/** Values are for the user of the collector and its group. */
+const MODE = 0o640;
+
+/** Takes the rights of others from a file that a version of before made, before anything opens it: SQLite gives the files beside it the same. */
+export function limitRights(file: string): void {
+  try {
+    chmodSync(file, MODE);
+  } catch {
+    // None is there, its file system has no rights, or it is another user's: who may read it stays.
+  }
+}
+
 /** Opens the file for writing. */
 export function openDatabase(file: string): Database.Database {
+  // Only a new one is made here: to close it takes SQLite's locks on it from this process (fcntl, POSIX.1-2017).
+  if (!existsSync(file)) closeSync(openSync(file, "a", MODE));
   return new Database(file, { timeout: BUSY_TIMEOUT_MS });
 }
 

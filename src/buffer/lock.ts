@@ -9,7 +9,7 @@ export class BufferInUseError extends Error {
 /**
  * Holds the buffer `file` for this process alone until the returned function is called or the process ends, however it ends:
  * an exclusive transaction in `<file>.lock`, of which the kernel keeps the lock (Node has no flock).
- * Throws BufferInUseError where another one holds it.
+ * Throws BufferInUseError where another one holds it, Error where the file system gives no locks.
  */
 export function lockBuffer(file: string): () => void {
   const path = `${file}.lock`;
@@ -24,19 +24,33 @@ export function lockBuffer(file: string): () => void {
 }
 
 function hold(path: string, file: string): () => void {
+  const db = begin(path);
+  if (db) return () => void db.close();
+  // SQLite says busy for ENOLCK, too: then also of a file that nobody else has.
+  const probe = `${path}-probe-${process.pid}`;
+  const other = begin(probe);
+  other?.close();
+  rmSync(probe, { force: true });
+  if (!other)
+    throw new Error(
+      `the file system of ${path} gives no locks (ENOLCK), so that nothing would keep two collectors from one buffer: put state_dir on a disk of this machine`,
+    );
+  throw new BufferInUseError(
+    `another collector uses the buffer ${file}. End that one ("systemctl status collector", "pgrep -a collector"), or give this one a state_dir of its own`,
+  );
+}
+
+/** An exclusive transaction; undefined: the file is busy. Throws SQLite's error. */
+function begin(path: string): Database.Database | undefined {
   const db = new Database(path, { timeout: 0 });
   try {
     // No journal file: a full disk keeps nobody from the lock.
     db.pragma("journal_mode = MEMORY");
     db.exec("BEGIN EXCLUSIVE");
+    return db;
   } catch (error) {
     db.close();
-    if (error instanceof Database.SqliteError && error.code.startsWith("SQLITE_BUSY"))
-      throw new BufferInUseError(
-        `another collector uses the buffer ${file}. End that one ("systemctl status collector", "pgrep -a collector"), or give this one a state_dir of its own`,
-        { cause: error },
-      );
+    if (error instanceof Database.SqliteError && error.code.startsWith("SQLITE_BUSY")) return undefined;
     throw error;
   }
-  return () => void db.close();
 }

@@ -1,5 +1,5 @@
 import { spawnSync } from "node:child_process";
-import { copyFileSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, truncateSync, writeFileSync } from "node:fs";
+import { chmodSync, copyFileSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, truncateSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import Database from "better-sqlite3";
 import { describe, expect, it } from "vitest";
@@ -303,6 +303,21 @@ describe("files set aside", () => {
       open(file, { maxBytes: 130_000, now: () => NOW + n * 1000 }).buffer.close();
     }
     expect(readdirSync(folder.path).filter((name) => name.includes("damaged"))).toHaveLength(2);
+  });
+});
+
+describe("the rights of the file", () => {
+  it("are for the user and the group, also of one that a version of before made", () => {
+    using folder = temporaryFolder();
+    const file = join(folder.path, "buffer.db");
+    const rights = () =>
+      readdirSync(folder.path).flatMap((name) => (/\.db(-wal|-shm)?$/.test(name) ? [statSync(join(folder.path, name)).mode & 0o777] : []));
+    for (const before of [undefined, 0o644]) {
+      if (before !== undefined) chmodSync(file, before);
+      const { buffer } = open(file);
+      expect(new Set(rights())).toEqual(new Set([0o640]));
+      buffer.close();
+    }
   });
 });
 

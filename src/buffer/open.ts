@@ -7,7 +7,7 @@ import { type RaiseAlarm, warning } from "../model/warning.ts";
 import { AccountCopy } from "./account.ts";
 import type { Ledger } from "./buffer.ts";
 import { BufferFile, type BufferLimits } from "./buffer-file.ts";
-import { type FileIdentity, type FileState, load, openDatabase, prepareFile, versionOf } from "./file-state.ts";
+import { type FileIdentity, type FileState, limitRights, load, openDatabase, prepareFile, versionOf } from "./file-state.ts";
 import { lockBuffer } from "./lock.ts";
 import { instant, joinedSpan, type LossTime, lossTable } from "./losses.ts";
 import { stampNow } from "./machine-clock.ts";
@@ -38,6 +38,7 @@ export function openBuffer(file: string, options: BufferOptions): BufferFile {
   let release: (() => void) | undefined;
   try {
     release = lockBuffer(file);
+    limitRights(file);
     const buffer = openWithReserve(file, options, release);
     for (const newer of newerFiles(file)) options.onAlarm(warning("buffer_newer", newerWords(file, newer), newer));
     return buffer;

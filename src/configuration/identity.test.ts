@@ -5,6 +5,7 @@ import { afterEach, beforeEach, expect, it } from "vitest";
 import { installationUuid } from "./identity.ts";
 
 const uuid = "0d4ae1f6-6c4a-4f0e-9b66-0c3c6ad1f0a1";
+const nowhere = (): undefined => undefined;
 let dir: string;
 beforeEach(() => {
   dir = mkdtempSync(path.join(os.tmpdir(), "identity-"));
@@ -13,14 +14,33 @@ afterEach(() => rmSync(dir, { recursive: true }));
 
 it("makes it once and keeps it", () => {
   const file = path.join(dir, "collector-uuid");
-  expect(installationUuid(file, () => uuid)).toBe(uuid);
-  expect(installationUuid(file, () => "another")).toBe(uuid);
+  expect(installationUuid(file, () => uuid, nowhere)).toBe(uuid);
+  expect(installationUuid(file, () => "another", nowhere)).toBe(uuid);
   expect(readFileSync(file, "utf8")).toBe(`${uuid}\n`);
 });
 
 it("names a file that holds something else, and leaves it", () => {
   const file = path.join(dir, "collector-uuid");
   writeFileSync(file, "press-1\n");
-  expect(() => installationUuid(file, () => uuid)).toThrow(file);
+  expect(() => installationUuid(file, () => uuid, nowhere)).toThrow(file);
   expect(readFileSync(file, "utf8")).toBe("press-1\n");
+});
+
+it.each(["", "\n", "\0\0\0"])("gives a file that lost its content (%j) what stands elsewhere, or a new uuid", (content) => {
+  const file = path.join(dir, "collector-uuid");
+  const known = "0b5c1f9e-6a52-4f7e-9a43-1f0c2f1d4a11";
+  for (const [elsewhere, expected] of [
+    [known, known],
+    [undefined, uuid],
+  ] as const) {
+    writeFileSync(file, content);
+    expect(
+      installationUuid(
+        file,
+        () => uuid,
+        () => elsewhere,
+      ),
+    ).toBe(expected);
+    expect(readFileSync(file, "utf8")).toBe(`${expected}\n`);
+  }
 });

@@ -7,10 +7,11 @@ import { uuidSchema } from "../model/uuid.ts";
 const MAX_BYTES = 200;
 
 /**
- * The uuid by which this installation is known, from the file where it was kept at the first start; made and kept there if there is none.
- * Throws a sentence that names the file where it holds something else: to make another one would orphan what the API keeps of this collector.
+ * The uuid by which this installation is known, from the file where it was kept at the first start; made and kept there if there is none. A file
+ * that lost its content with the power has it again from `elsewhere`, where that is known, else a new one. Throws a sentence that names the file
+ * where it holds something else: to make another one would orphan what the API keeps of this collector.
  */
-export function installationUuid(file: string, make: () => string): string {
+export function installationUuid(file: string, make: () => string, elsewhere: () => string | undefined): string {
   let text: string;
   try {
     text = readBoundedFile(file, MAX_BYTES).toString("utf8").trim();
@@ -18,6 +19,7 @@ export function installationUuid(file: string, make: () => string): string {
     if (!isAbsent(error)) throw error;
     return keep(file, make());
   }
+  if (text.replaceAll("\0", "") === "") return keep(file, elsewhere() ?? make());
   const parsed = uuidSchema.safeParse(text);
   if (!parsed.success)
     throw new Error(`${file} does not hold a uuid; put this collector's uuid there, or set \`collector\` in the settings`);

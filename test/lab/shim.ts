@@ -13,7 +13,7 @@ export function hasCompiler(): boolean {
 }
 
 /** Builds `<name>/shim.c` into `folder`; returns the path for LD_PRELOAD. Throws what the compiler says. */
-export function buildShim(name: "powerloss" | "failio" | "clock", folder: string): string {
+export function buildShim(name: "powerloss" | "failio" | "clock" | "nolocks" | "nolocks", folder: string): string {
   const target = join(folder, `${name}.so`);
   execFileSync("gcc", ["-O1", "-shared", "-fPIC", "-o", target, join(import.meta.dirname, name, "shim.c"), "-ldl", "-lpthread"]);
   return target;

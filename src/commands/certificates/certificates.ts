@@ -2,6 +2,8 @@ import { randomUUID } from "node:crypto";
 import { accessSync, constants, existsSync, mkdirSync } from "node:fs";
 import { homedir } from "node:os";
 import path from "node:path";
+import { lastGoodFile } from "../../api/embedded.ts";
+import { collectorIn } from "../../api/last-good.ts";
 import { installationUuid } from "../../configuration/identity.ts";
 import type { Log } from "../../model/context.ts";
 import type { Pki, PkiPlace, Verdict } from "../../model/pki.ts";
@@ -55,7 +57,7 @@ const homeOf = (io: CommandIo): string => io.env["HOME"] || homedir();
 
 const placeIn = (stateDir: string, collector: string | undefined, isService: boolean): CertificatePlace => ({
   dir: path.join(stateDir, "pki"),
-  installation: collector ?? installationUuid(path.join(stateDir, "collector-uuid"), randomUUID),
+  installation: collector ?? installationUuid(path.join(stateDir, "collector-uuid"), randomUUID, () => collectorIn(lastGoodFile(stateDir))),
   stateDir,
   isService,
 });

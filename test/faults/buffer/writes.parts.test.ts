@@ -1,5 +1,5 @@
 import { execFileSync } from "node:child_process";
-import { mkdirSync, writeFileSync } from "node:fs";
+import { mkdirSync, readdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { memoryFolder, temporaryFolder } from "../../../src/buffer/testing/folder.ts";
@@ -36,4 +36,21 @@ describe.skipIf(!hasCompiler())("the n-th write fails, n = 1 to 200", () => {
     },
     120_000,
   );
+});
+
+describe.skipIf(!hasCompiler())("a file system without locks", () => {
+  it("is named as such, and not as another collector", () => {
+    using folder = temporaryFolder();
+    const file = join(folder.path, "buffer.db");
+    const script = `
+      const { openBuffer } = await import(${JSON.stringify(new URL("../../../src/buffer/open.ts", import.meta.url).href)});
+      try { openBuffer(${JSON.stringify(file)}, { maxBytes: 2 ** 30, maxAgeMs: 1e12, onAlarm() {} }).close(); console.log("open"); }
+      catch (error) { console.log(error.message); }`;
+    const run = (env: NodeJS.ProcessEnv): string =>
+      execFileSync(process.execPath, ["--input-type=module", "-e", script], { env, encoding: "utf8" }).trim();
+    const found = run({ ...process.env, LD_PRELOAD: buildShim("nolocks", folder.path) });
+    expect(found).toMatch(/^the file system of .*buffer\.db\.lock gives no locks \(ENOLCK\).* put state_dir on a disk of this machine$/);
+    expect(readdirSync(folder.path).filter((name) => name.includes("probe"))).toEqual([]);
+    expect(run(process.env)).toBe("open");
+  });
 });
