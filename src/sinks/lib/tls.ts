@@ -13,6 +13,8 @@ export interface TlsSettings {
   readonly key_file?: string | undefined;
   /** Checked instead of the host's name, and asked for (SNI). */
   readonly server_name?: string | undefined;
+  /** Asked for by ALPN (RFC 7301). */
+  readonly alpn?: string | undefined;
 }
 
 const MAX_FILE_BYTES = 1_048_576;
@@ -37,6 +39,7 @@ export async function secure(
       host: name,
       ...(isIP(name) === 0 && { servername: name }),
       minVersion: "TLSv1.2",
+      ...(settings.alpn !== undefined && { ALPNProtocols: [settings.alpn] }),
       ...(await filesOf(settings)),
     };
     const made = connect(options);
@@ -125,7 +128,7 @@ const SERVER: Readonly<Record<string, string>> = {
 };
 
 /** What TLS found wrong, in words; undefined: it is none of TLS's errors. */
-export function tlsReason(error: unknown, endpoint: string, { cert_file, server_name }: TlsSettings): ReasonError | undefined {
+export function tlsReason(error: unknown, endpoint: string, { cert_file, server_name, alpn }: TlsSettings): ReasonError | undefined {
   const code = errorCode(error);
   const refused = (text: string) => new ReasonError("UNKNOWN", text, { condition: "certificate_refused", cause: error });
   const words = SERVER[code];
@@ -145,6 +148,14 @@ export function tlsReason(error: unknown, endpoint: string, { cert_file, server_
       cert_file === undefined
         ? `${endpoint} wants a certificate of this collector; set tls.cert_file and tls.key_file of this sink (${code})`
         : `${endpoint} does not accept the certificate ${cert_file}; it has to come from an authority that the broker knows and be valid (${code})`,
+    );
+  if (/ALERT_NO_APPLICATION_PROTOCOL/.test(code))
+    return new ReasonError(
+      "UNKNOWN",
+      alpn === undefined
+        ? `${endpoint} wants an application protocol by its name (ALPN); set tls.alpn of this sink to the one of its manual (${code})`
+        : `${endpoint} does not know the application protocol ${JSON.stringify(alpn)}; correct tls.alpn of this sink (${code})`,
+      { condition: "server_refuses", cause: error },
     );
   if (/^ERR_(OSSL|CRYPTO)_/.test(code))
     return new ReasonError(

@@ -25,6 +25,12 @@ export const settingsSchema = z.strictObject({
       ca_file: pemFile("Certificates of the authorities to trust; absent: those that Node and the system know"),
       cert_file: pemFile("Certificate of this collector, for brokers that ask for one"),
       key_file: pemFile("Key of that certificate, without a passphrase"),
+      alpn: z
+        .string()
+        .min(1)
+        .max(255)
+        .optional()
+        .describe("Application protocol to ask for (ALPN), where brokers share port 443: such as mqtt or x-amzn-mqtt-ca"),
       server_name: z.string().min(1).max(253).optional().describe("Name that the broker's certificate has to hold; absent: host"),
     })
     .refine((tls) => (tls.cert_file === undefined) === (tls.key_file === undefined), "cert_file and key_file go together; set both or none")

@@ -87,6 +87,17 @@ test("server_name is checked instead of the host", async () => {
   ]);
 });
 
+test("ALPN names the application protocol, and one that the broker does not know is an error with the setting", async () => {
+  const far = await broker(good, { ALPNProtocols: ["mqtt"] });
+  const connection = await open(far.port, { ca_file: authority.ca, alpn: "mqtt" });
+  expect(await connection.publish("a", "1", false)).toEqual({ type: "accepted" });
+  const wrong = await failure(open(far.port, { ca_file: authority.ca, alpn: "x-amzn-mqtt-ca" }));
+  expect([wrong.condition, wrong.message]).toEqual([
+    "server_refuses",
+    expect.stringMatching(/does not know the application protocol "x-amzn-mqtt-ca"; correct tls\.alpn of this sink/),
+  ]);
+});
+
 test("both sides show a certificate", async () => {
   const far = await mutual();
   const connection = await open(far.port, { ca_file: authority.ca, cert_file: client.cert, key_file: client.key });
