@@ -26,18 +26,27 @@ export function lockBuffer(file: string): () => void {
 function hold(path: string, file: string): () => void {
   const db = begin(path);
   if (db) return () => void db.close();
-  // SQLite says busy for ENOLCK, too: then also of a file that nobody else has.
-  const probe = `${path}-probe-${process.pid}`;
-  const other = begin(probe);
-  other?.close();
-  rmSync(probe, { force: true });
-  if (!other)
+  if (isWithoutLocks(path))
     throw new Error(
       `the file system of ${path} gives no locks (ENOLCK), so that nothing would keep two collectors from one buffer: put state_dir on a disk of this machine`,
     );
   throw new BufferInUseError(
     `another collector uses the buffer ${file}. End that one ("systemctl status collector", "pgrep -a collector"), or give this one a state_dir of its own`,
   );
+}
+
+/** True: SQLite says busy (for ENOLCK, too) of a file that no other process has. False where that cannot be tried. */
+function isWithoutLocks(path: string): boolean {
+  const probe = `${path}-probe-${process.pid}`;
+  try {
+    const db = begin(probe);
+    db?.close();
+    return db === undefined;
+  } catch {
+    return false;
+  } finally {
+    rmSync(probe, { force: true });
+  }
 }
 
 /** An exclusive transaction; undefined: the file is busy. Throws SQLite's error. */

@@ -31,10 +31,12 @@ export class ApiLink {
         },
         onState: (state) => {
           this.#state = state;
+          this.#date();
         },
         onWarnings: (warnings, leftOut) => {
           this.#warnings = warnings;
           this.#leftOut = leftOut;
+          this.#date();
         },
       },
       { signal: AbortSignal.any([signal, this.#end.signal]), log },
@@ -48,6 +50,11 @@ export class ApiLink {
 
   /** What of the configuration in force cannot be used or was replaced, and what the API does not offer. */
   get warnings(): readonly ReportedWarning[] {
+    return this.#date();
+  }
+
+  /** With each pull, so that each has the time at which it came and not that of the first look. */
+  #date(): readonly ReportedWarning[] {
     return this.#times.dated([...this.#warnings, ...this.#client.notes()], Date.now());
   }
 

@@ -26,21 +26,12 @@ it("names a file that holds something else, and leaves it", () => {
   expect(readFileSync(file, "utf8")).toBe("press-1\n");
 });
 
-it.each(["", "\n", "\0\0\0"])("gives a file that lost its content (%j) what stands elsewhere, or a new uuid", (content) => {
+it.each(["", "\n", "\0\0\0"])("gives a file that lost its content (%j) what stands elsewhere, and makes no other uuid", (content) => {
   const file = path.join(dir, "collector-uuid");
-  const known = "0b5c1f9e-6a52-4f7e-9a43-1f0c2f1d4a11";
-  for (const [elsewhere, expected] of [
-    [known, known],
-    [undefined, uuid],
-  ] as const) {
-    writeFileSync(file, content);
-    expect(
-      installationUuid(
-        file,
-        () => uuid,
-        () => elsewhere,
-      ),
-    ).toBe(expected);
-    expect(readFileSync(file, "utf8")).toBe(`${expected}\n`);
-  }
+  writeFileSync(file, content);
+  expect(() => installationUuid(file, () => "another", nowhere)).toThrow(`${file} does not hold a uuid`);
+  expect(readFileSync(file, "utf8")).toBe(content);
+  const elsewhere = () => uuid;
+  expect(installationUuid(file, () => "another", elsewhere)).toBe(uuid);
+  expect(readFileSync(file, "utf8")).toBe(`${uuid}\n`);
 });

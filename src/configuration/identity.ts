@@ -8,8 +8,8 @@ const MAX_BYTES = 200;
 
 /**
  * The uuid by which this installation is known, from the file where it was kept at the first start; made and kept there if there is none. A file
- * that lost its content with the power has it again from `elsewhere`, where that is known, else a new one. Throws a sentence that names the file
- * where it holds something else: to make another one would orphan what the API keeps of this collector.
+ * that lost its content with the power has it again from `elsewhere`. Throws a sentence that names the file where it holds no uuid and nothing
+ * else does: to make another one would orphan what the API keeps of this collector.
  */
 export function installationUuid(file: string, make: () => string, elsewhere: () => string | undefined): string {
   let text: string;
@@ -19,7 +19,8 @@ export function installationUuid(file: string, make: () => string, elsewhere: ()
     if (!isAbsent(error)) throw error;
     return keep(file, make());
   }
-  if (text.replaceAll("\0", "") === "") return keep(file, elsewhere() ?? make());
+  const known = text.replaceAll("\0", "") === "" ? elsewhere() : undefined;
+  if (known !== undefined) return keep(file, known);
   const parsed = uuidSchema.safeParse(text);
   if (!parsed.success)
     throw new Error(`${file} does not hold a uuid; put this collector's uuid there, or set \`collector\` in the settings`);

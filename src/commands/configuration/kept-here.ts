@@ -1,7 +1,7 @@
 import { existsSync } from "node:fs";
 import { plain } from "../../base/plain-text.ts";
 import { changeKeptOptions, type KeptKind, type KeptOptions, readKeptOptions } from "../../configuration/kept-options.ts";
-import { localOptions } from "../../configuration/local-options.ts";
+import { localOptions, localOptionsIn } from "../../configuration/local-options.ts";
 import { messageOf } from "../../model/failure.ts";
 import type { Settings } from "../../model/settings.ts";
 import { asOwnerOf } from "../../os/owner.ts";
@@ -89,10 +89,13 @@ export function requireCollectorHere({ state_dir: stateDir }: Settings, keys: re
   );
 }
 
-/** The options that this machine keeps of a data source or data sink. Throws UsageError. */
-export function keptOptionsOf({ state_dir: stateDir }: Settings, kind: KeptKind, record: Named): Options {
+/** The options that this machine keeps of one data source or data sink. Throws UsageError. */
+export const keptOptionsOf = (settings: Settings, kind: KeptKind, record: Named): Options => keptOptionsIn(settings, kind)(record);
+
+/** The options that this machine keeps, by record. Throws UsageError. */
+export function keptOptionsIn({ state_dir: stateDir }: Settings, kind: KeptKind): (record: Named) => Options {
   try {
-    return localOptions(readKeptOptions(stateDir, kind), record);
+    return localOptionsIn(readKeptOptions(stateDir, kind));
   } catch (error) {
     throw new UsageError(messageOf(error));
   }

@@ -14,6 +14,7 @@ import {
   forgetOptions,
   type KeptPart,
   keepOptions,
+  keptOptionsIn,
   keptOptionsOf,
   keptText,
   keysOfChange,
@@ -179,7 +180,8 @@ export function sinkRemove(name: string, options: ApiOptions, io: CommandIo): Pr
 /** `collector sink list`. */
 export function sinkList(options: ApiOptions, io: CommandIo): Promise<ExitCode> {
   return withApi(options, io, async (api) => {
-    const sinks = (await sinksOf(api)).map((sink) => ({ ...sink, kept_here: optionWords(keptOptionsOf(api.settings, "sink", sink)) }));
+    const keptOf = keptOptionsIn(api.settings, "sink");
+    const sinks = (await sinksOf(api)).map((sink) => ({ ...sink, kept_here: optionWords(keptOf(sink)) }));
     answerList(io, options, sinks, "No data sinks. collector sink add --help says how to add one.\n", {
       NAME: ({ name, uuid }) => name ?? uuid,
       TYPE: ({ type }) => type,

@@ -57,3 +57,13 @@ test("without a collector on this machine, or with a damaged file of it, nothing
   expect((await api.send("GET", "/v2/data-sources")).body["data"]).toEqual([]);
   expect(existsSync(none)).toBe(false);
 });
+
+test("a damaged file does not hold up the removal of a data source; a line on stderr names it", async () => {
+  const { api, well, run, write } = await commandLine();
+  await well("source", "add", "p", ...MODBUS);
+  write("source-options.json", "{");
+  const removed = await run("source", "rm", "p");
+  expect([removed.code, removed.out]).toEqual([0, expect.stringContaining("p: deleted")]);
+  expect(removed.err).toContain("source-options.json is not JSON");
+  expect((await api.send("GET", "/v2/data-sources")).body["data"]).toEqual([]);
+});

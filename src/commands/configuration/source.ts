@@ -12,7 +12,16 @@ import { hostPort } from "../device/values.ts";
 import { type CommandIo, complain, type ExitCode, UsageError } from "../io.ts";
 import { type ApiConnection, type ApiOptions, create, isNotOffered, namedOf, withApi } from "./api-connection.ts";
 import { followRename, forgetSecrets } from "./entry-secrets.ts";
-import { createWithKept, forgetOptions, type KeptPart, keepOptions, keptOptionsOf, keptText, optionWords } from "./kept-here.ts";
+import {
+  createWithKept,
+  forgetOptions,
+  type KeptPart,
+  keepOptions,
+  keptOptionsIn,
+  keptOptionsOf,
+  keptText,
+  optionWords,
+} from "./kept-here.ts";
 import { type KeptSource, keepRemoved, shellWord } from "./removed-source.ts";
 import { sourceDetails, sourceDetailsPatch, unsaidWords } from "./source-details.ts";
 import { type SourceTexts, sourceValues } from "./source-fields.ts";
@@ -134,12 +143,13 @@ export function sourceRemove(name: string, options: ApiOptions, io: CommandIo): 
     const source = namedOf(await sourcesOf(api), name, "data source");
     const variables = await variablesOf(api, source.uuid);
     let kept: KeptSource | undefined;
+    let own: readonly string[] = [];
     try {
+      own = optionWords(keptOptionsOf(api.settings, "source", source));
       kept = await keepRemoved(source.name, sourceYaml([source], await machinesOf(api)), variables ?? [], api.settings, io);
     } catch (error) {
       complain(io, `no copy of ${source.name} is kept: ${messageOf(error)}`);
     }
-    const own = optionWords(keptOptionsOf(api.settings, "source", source));
     await api.send("DELETE", `${PATH}/${source.uuid}`);
     await forgetOptions(api.settings, "source", source, io);
     const { text: forgotten, keys: secrets_removed } = await forgetSecrets(source, api, options, io);
@@ -173,8 +183,8 @@ async function variablesOf(api: ApiConnection, source: string): Promise<readonly
 export function sourceList(options: ApiOptions, io: CommandIo): Promise<ExitCode> {
   return withApi(options, io, async (api) => {
     const machines = await machinesOf(api);
-    const kept = (source: { readonly uuid: string; readonly name: string }) => optionWords(keptOptionsOf(api.settings, "source", source));
-    const sources = (await sourcesOf(api)).map((source) => ({ ...source, kept_here: kept(source) }));
+    const keptOf = keptOptionsIn(api.settings, "source");
+    const sources = (await sourcesOf(api)).map((source) => ({ ...source, kept_here: optionWords(keptOf(source)) }));
     type Row = (typeof sources)[number];
     answerList(
       io,

@@ -146,8 +146,12 @@ describe("a refusal", () => {
     const broker = await raw((one, socket) => {
       if (one.type === CONNECT) socket.end(connack5(hasWill(one) ? 135 : 134));
     });
-    expect((await failure(open(broker.port))).message).toContain("(code 135)");
+    const remembered = new Map<string, string>();
+    expect((await failure(open(broker.port, { remembered }))).message).toContain("(code 135)");
     expect(broker.sockets).toHaveLength(2);
+    // It was not the will: no second try each time, for which a user may be locked out.
+    await failure(open(broker.port, { remembered }));
+    expect(broker.sockets).toHaveLength(3);
   });
 });
 

@@ -111,15 +111,24 @@ async function attemptWithWill(options: ConnectOptions, version: 4 | 5, ctx: Con
   } catch (error) {
     const code = codeOf(error);
     if (code === RETAIN_NOT_SUPPORTED) return await attempt(options, version, "passing", ctx);
-    if (code === undefined || !isOfWill(code)) throw error;
+    if (code === undefined || !isOfWill(code) || wasNotTheWill(options)) throw error;
     if (!(await sleep(BETWEEN_CONNECTS_MS, ctx.signal))) throw error;
-    const connection = await attempt(options, version, "none", ctx).catch(() => {
+    try {
+      return await attempt(options, version, "none", ctx, messageOf(error));
+    } catch (second) {
+      if (codeOf(second) !== undefined) options.remembered?.set(NOT_THE_WILL, String(performance.now()));
       throw error;
-    });
-    connection.refusedWill = messageOf(error);
-    return connection;
+    }
   }
 }
+
+/** When a CONNECT was refused without a will, too, monotonic ms: a wrong password would be tried twice each time, and users are locked out for less. */
+const NOT_THE_WILL = "refused without a will";
+const ASKED_AGAIN_AFTER_MS = 600_000;
+const wasNotTheWill = ({ remembered }: ConnectOptions): boolean => {
+  const atMs = remembered?.get(NOT_THE_WILL);
+  return atMs !== undefined && performance.now() - Number(atMs) < ASKED_AGAIN_AFTER_MS;
+};
 
 /** The code of a refused CONNECT; undefined: it was not refused by one. */
 function codeOf(error: unknown): number | undefined {
@@ -127,7 +136,8 @@ function codeOf(error: unknown): number | undefined {
   return cause instanceof ErrorWithReasonCode && typeof cause.code === "number" ? cause.code : undefined;
 }
 
-async function attempt(options: ConnectOptions, version: 4 | 5, will: Will, ctx: Context): Promise<MqttConnection> {
+/** `refusedWill`: why the broker did not take it, where this is the try without. */
+async function attempt(options: ConnectOptions, version: 4 | 5, will: Will, ctx: Context, refusedWill?: string): Promise<Connection> {
   const { connectTimeoutMs } = options;
   const endpoint = endpointOf(options);
   const { host, port } = options;
@@ -141,7 +151,7 @@ async function attempt(options: ConnectOptions, version: 4 | 5, will: Will, ctx:
     });
     const link = options.link ?? new LinkWindow();
     link.opened(performance.now() - sentMs);
-    return new MqttConnection(client, socket, connack, version, { ...options, link, retains: will !== "passing" });
+    return new MqttConnection(client, socket, connack, version, { ...options, link, retains: will !== "passing", refusedWill });
   } catch (error) {
     discard(client, socket);
     if (error instanceof ReasonError && error.cause instanceof OtherVersionError) throw error.cause;
@@ -255,7 +265,7 @@ function discard(client: MqttClient, socket: Socket): void {
 }
 
 /** `retains`: nothing is known against messages that are kept. */
-type Opened = ConnectOptions & { readonly link: LinkWindow; readonly retains: boolean };
+type Opened = ConnectOptions & { readonly link: LinkWindow; readonly retains: boolean; readonly refusedWill: string | undefined };
 
 /** One connection to a broker after its CONNACK. Bounds the publishes under way, and is lost once, for one reason. */
 class MqttConnection implements Connection {
@@ -263,7 +273,7 @@ class MqttConnection implements Connection {
   readonly window: number;
   readonly maxPacketBytes: number;
   readonly canRetain: boolean;
-  refusedWill: string | undefined;
+  readonly refusedWill: string | undefined;
   readonly lost: Promise<ReasonError>;
   readonly link: LinkWindow;
   readonly #client: MqttClient;
@@ -287,6 +297,7 @@ class MqttConnection implements Connection {
     this.window = Math.max(1, Math.min(options.window, granted?.receiveMaximum ?? options.window));
     this.maxPacketBytes = granted?.maximumPacketSize ?? MAX_PACKET_BYTES;
     this.canRetain = options.retains && granted?.retainAvailable !== false;
+    this.refusedWill = options.refusedWill;
     this.#client = client;
     this.#socket = socket;
     this.#endpoint = endpointOf(options);

@@ -1,4 +1,5 @@
 import { escapeControls } from "../../base/plain-text.ts";
+import { clip } from "../../model/bounded-failure.ts";
 import { ReasonError } from "../../model/reason.ts";
 
 const SET_USER = "sudo collector sink set NAME username=USER, which asks for the password";
@@ -77,7 +78,7 @@ export interface Said {
   readonly serverReference: string | undefined;
 }
 
-/** Longest text of a broker that is repeated, in code points. */
+/** Longest text of a broker that is repeated, in characters. */
 const MAX_SAID = 300;
 
 /** The broker's own words in a packet, bounded, without control characters and without `secret`, which a broker may repeat. Pure. */
@@ -87,7 +88,7 @@ export function saidIn(packet: object, secret?: string): Said {
     const found: unknown = Object.entries(properties ?? {}).find(([key]) => key === name)?.[1];
     if (typeof found !== "string" || found === "") return undefined;
     const known = secret === undefined || secret === "" ? found : found.replaceAll(secret, "…");
-    return escapeControls([...known].slice(0, MAX_SAID).join(""));
+    return escapeControls(clip(known, MAX_SAID));
   };
   return { reasonString: textOf("reasonString"), serverReference: textOf("serverReference") };
 }
