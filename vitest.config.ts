@@ -41,6 +41,7 @@ const TIMED = [
   "test/faults/freeze/*.test.ts",
   "test/faults/mqtt/{drain,slow-link,changing-link.nightly}.test.ts",
   "test/e2e/{reload,take-in.nightly,take-in-slices,take-in-slices-opcua.nightly,plan-steps.nightly}.test.ts",
+  "test/faults/net/matrix.parts.test.ts",
   "src/delivery/isolation.system.test.ts",
 ];
 

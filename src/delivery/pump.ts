@@ -344,6 +344,7 @@ export class SinkPump {
     if (!reason) return undefined;
     const lastedMs = performance.now() - openedMs;
     const isIsolating = this.#writer.isIsolating();
+    if (reason.isOfLimit) this.#writer.giveUp();
     const writes = this.#writer.lost(reason, this.#notices.isPublishing());
     this.#reopening.lost({ reason, lastedMs, isIsolating, hasCause: writes > 0 || this.#writer.hasJustRefused() });
     await this.#release(sink);

@@ -18,6 +18,8 @@ export class ReasonError extends Error {
   readonly sessionLost: boolean;
   /** The peer does not have what is asked of it: where it goes on saying so, it is asked less and less often (lastingRestMs). */
   readonly isLasting: boolean;
+  /** The peer ended it over a limit of its own for all that comes: no message is at fault, and none is to be tried apart. */
+  readonly isOfLimit: boolean;
   /** A sentence or two, better than the usual next step: it knows the case. Also that of the cause. */
   readonly nextStep: string | undefined;
   constructor(
@@ -28,6 +30,7 @@ export class ReasonError extends Error {
       retryAfterMs?: number | undefined;
       sessionLost?: boolean;
       isLasting?: boolean;
+      isOfLimit?: boolean;
       nextStep?: string | undefined;
     },
   ) {
@@ -37,6 +40,7 @@ export class ReasonError extends Error {
     this.retryAfterMs = options?.retryAfterMs;
     this.sessionLost = options?.sessionLost ?? (this.reason.type === "CONNECTION_CLOSED" || this.reason.type === "CONNECTION_RESET");
     this.isLasting = options?.isLasting ?? false;
+    this.isOfLimit = options?.isOfLimit ?? false;
     this.nextStep = options?.nextStep ?? stepOf(options?.cause);
   }
 }

@@ -70,6 +70,8 @@ export interface LinkReport {
   readonly round_trip_ms: number | null;
   /** Bytes that may be sent before they are acknowledged. */
   readonly window_bytes: number;
+  /** Publishes a second that are sent at most; null, or absent: no limit is known. */
+  readonly publishes_per_s?: number | null;
 }
 
 /** The state of a data sink. */

@@ -146,7 +146,7 @@ export const WARNINGS = {
   raw_without_quality: w(
     "warning",
     "Raw payloads have no room for quality and time.",
-    "Set payload to json, or use a broker of MQTT 5.",
+    "Set payload to value, or use a broker of MQTT 5.",
     "broker_is_old",
   ),
   will_refused: w(
@@ -164,6 +164,11 @@ export const WARNINGS = {
     "Give the user the right, or raise the limit.",
   ),
   link_slow: w("warning", "The link carries less than is to be sent.", "Send less, or use a better link."),
+  broker_limits_publishes: w(
+    "note",
+    "The broker accepts fewer publishes a second than were sent.",
+    "Raise its limit for this client, or send fewer: a longer publish_interval, or a topic without {variable}.",
+  ),
   readout_too_large: w("warning", "One readout takes more memory than a sink may have.", "Raise what the text names, or split the source."),
   values_not_shown: w("warning", "The server cannot show a variable as it is.", "Rename it, or change its type, as the text says."),
   value_too_large: w("warning", "A value is larger than an answer may be.", "Raise max_answer of the sink."),

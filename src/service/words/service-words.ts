@@ -134,9 +134,13 @@ export function sinkWords({ ledger, link }: Pick<SinkStatus, "ledger" | "link">)
   ];
 }
 
-/** Only of a link that shows how much it carries. */
+/** The limits of the link and of the server, as far as they show. */
 function linkWords(link: SinkStatus["link"]): readonly string[] {
-  if (!link || link.bytes_per_s === null) return [];
-  const roundTrip = link.round_trip_ms === null ? "" : `, round trips of ${formatDuration(link.round_trip_ms)}`;
-  return [`Link: about ${formatBytes(link.bytes_per_s)}/s${roundTrip}; at most ${formatBytes(link.window_bytes)} sent ahead`];
+  if (!link) return [];
+  const { bytes_per_s: bytesPerS, round_trip_ms: roundTripMs, window_bytes: windowBytes, publishes_per_s: publishesPerS } = link;
+  const roundTrip = roundTripMs === null ? "" : `, round trips of ${formatDuration(roundTripMs)}`;
+  return [
+    ...(bytesPerS === null ? [] : [`Link: about ${formatBytes(bytesPerS)}/s${roundTrip}; at most ${formatBytes(windowBytes)} sent ahead`]),
+    ...(publishesPerS == null ? [] : [`Rate: at most ${publishesPerS} publishes a second`]),
+  ];
 }

@@ -79,8 +79,17 @@ export class LinkWindow {
     return { bytes, sentMs: nowMs, deliveredBytes: this.#deliveredBytes, deliveredMs: this.#deliveredMs };
   }
 
+  /** The server dropped it: it is not under way any more, and says nothing of the link. */
+  gone({ bytes }: Flight): void {
+    this.#underWayBytes = Math.max(0, this.#underWayBytes - bytes);
+  }
+
+  underWayBytes(): number {
+    return this.#underWayBytes;
+  }
+
   acknowledged(flight: Flight, nowMs: number): void {
-    this.#underWayBytes = Math.max(0, this.#underWayBytes - flight.bytes);
+    this.gone(flight);
     this.#deliveredBytes += flight.bytes;
     this.#deliveredMs = nowMs;
     const tookMs = Math.max(0, nowMs - flight.sentMs);

@@ -4,6 +4,7 @@ import { startBroker } from "../../../test/support/broker.ts";
 import { connack4, connack5, puback, type RawBroker, type RawPacket, startRawBroker, versionOf } from "../../../test/support/raw-broker.ts";
 import { silentLog } from "../../model/context.ts";
 import type { ReasonError } from "../../model/reason.ts";
+import { PublishRate } from "../lib/publish-rate.ts";
 import { type Connection, type ConnectOptions, connectMqtt } from "./connect.ts";
 import mqtt from "./sink.ts";
 
@@ -118,7 +119,7 @@ describe("a refusal", () => {
       if (hasWill(one)) socket.end(answer(code));
       else socket.write(answer(0));
     });
-    const connection = await open(broker.port);
+    const connection = await open(broker.port, { connects: { lastMs: Number.NEGATIVE_INFINITY } });
     expect(connection.refusedWill).toContain(`(code ${code})`);
     expect(at).toHaveLength(2);
     expect((at[1] ?? 0) - (at[0] ?? 0)).toBeGreaterThan(990);
@@ -161,6 +162,23 @@ describe("the version", () => {
       if (packet.type === CONNECT) socket.write(connack5(0));
     });
     expect((await open(broker.port)).version).toBe(5);
+  });
+
+  test("is tried once a second at most, and less often where the broker says that there are too many connects", async () => {
+    const beganMs: number[] = [];
+    const broker = await raw((packet, socket) => {
+      if (packet.type !== CONNECT) return;
+      beganMs.push(performance.now());
+      socket.end(versionOf(packet) === 5 ? connack5(132) : connack4(5));
+    });
+    const connects = { lastMs: performance.now() };
+    expect((await failure(open(broker.port, { connects }))).isLasting).toBe(false);
+    expect(beganMs.length).toBe(3);
+    for (const [i, ms] of beganMs.slice(1).entries()) expect(ms - (beganMs[i] ?? ms)).toBeGreaterThan(900);
+    const limited = await raw((packet, socket) => {
+      if (packet.type === CONNECT) socket.end(connack5(159));
+    });
+    expect((await failure(open(limited.port))).isLasting).toBe(true);
   });
 
   test.each([
@@ -380,14 +398,58 @@ describe("a publish", () => {
     expect(await (await open(broker.port)).publish("a", "x", false)).toEqual({ type: "accepted" });
   });
 
-  test("above the quota is tried again over a new connection", async () => {
+  test("above the quota is sent again over the same connection, with another packet identifier", async () => {
+    let refusals = 2;
+    const broker = await raw((packet, socket) => {
+      if (packet.type === CONNECT) socket.write(connack5(0));
+      if (packet.type === PUBLISH) socket.write(refusals-- > 0 ? puback(packet, 151) : puback(packet));
+    });
+    const connection = await open(broker.port, { publishTimeoutMs: 60_000 });
+    expect(await connection.publish("a", "x", false)).toEqual({ type: "accepted" });
+    const publishes = broker.packets.filter(({ type }) => type === PUBLISH);
+    expect(publishes.map(({ flags, body }) => [flags, body.readUInt16BE(3)])).toEqual([
+      [2, 1],
+      [2, 2],
+      [2, 3],
+    ]);
+    expect(broker.sockets).toHaveLength(1);
+  });
+
+  test("above the quota each time ends the connection after the time-out, and no message is at fault", async () => {
     const broker = await raw((packet, socket) => {
       if (packet.type === CONNECT) socket.write(connack5(0));
       if (packet.type === PUBLISH) socket.write(puback(packet, 151));
     });
-    const connection = await open(broker.port);
+    const connection = await open(broker.port, { publishTimeoutMs: 1500 });
     expect((await failure(connection.publish("a", "x", false))).message).toMatch(/Quota exceeded \(code 151\)/);
-    expect((await connection.lost).message).toMatch(/Quota/);
+    expect(await connection.lost).toMatchObject({ isOfLimit: true, message: expect.stringMatching(/Quota/) });
+  });
+
+  test("again is retained only where no newer one was", async () => {
+    let refusals = 2;
+    const broker = await raw((packet, socket) => {
+      if (packet.type === CONNECT) socket.write(connack5(0));
+      if (packet.type === PUBLISH) socket.write(refusals-- > 0 ? puback(packet, 151) : puback(packet));
+    });
+    const connection = await open(broker.port, { publishTimeoutMs: 60_000 });
+    const done = new Promise((settled) => {
+      const publish = { topic: "a", payload: "x", retain: true, retainAgain: () => false, done: settled, fail: settled };
+      connection.feed({ key: "", isOlder: false, make: () => ({ publish, isLast: true }), fail: settled });
+    });
+    expect(await done).toEqual({ type: "accepted" });
+    expect(broker.packets.filter(({ type }) => type === PUBLISH).map(({ flags }) => flags)).toEqual([3, 2, 2]);
+  });
+
+  test.each([150, 151])("teaches the rate where the session ends with code %i", async (code) => {
+    const broker = await raw((packet, socket) => {
+      if (packet.type === CONNECT) socket.write(connack5(0));
+      if (packet.type === PUBLISH) socket.end(Buffer.from([0xe0, 1, code]));
+    });
+    const rate = new PublishRate();
+    const connection = await open(broker.port, { rate });
+    void connection.publish("a", "x", false).catch(() => {});
+    expect(await connection.lost).toMatchObject({ isOfLimit: true, condition: "server_refuses" });
+    expect(rate.state()).toMatchObject({ isLearned: true });
   });
 
   test("without an acknowledgement in time ends the connection, and with it all others", async () => {

@@ -8,15 +8,19 @@ import { messageOf, toReasonError } from "../../model/failure.ts";
 import { ReasonError } from "../../model/reason.ts";
 import { dial, withDeadline } from "../lib/dial.ts";
 import { LinkWindow } from "../lib/link-window.ts";
+import { PublishRate } from "../lib/publish-rate.ts";
 import { secure, type TlsSettings, tlsReason } from "../lib/tls.ts";
-import { type Feed, type Publish, type PublishOutcome, PublishQueue, type UserProperties } from "./publish-queue.ts";
+import { type Feed, type Publish, type PublishAnswer, type PublishOutcome, PublishQueue, type UserProperties } from "./publish-queue.ts";
 import { type Qos1Answer, Qos1Sender } from "./qos1-sender.ts";
 import {
+  CONNECTION_RATE_EXCEEDED,
   connectRefused,
+  IDENTIFIER_IN_USE,
+  isOfRate,
   isOfWill,
-  isPassing,
   isSuccess,
   isVersionRefusal,
+  QUOTA_EXCEEDED,
   RETAIN_NOT_SUPPORTED,
   refusalText,
   refusalType,
@@ -50,9 +54,13 @@ export interface ConnectOptions {
   readonly keepaliveS: number;
   /** Publishes under way at once; the broker's receive maximum may be lower and wins. */
   readonly window: number;
+  /** How many publishes a second the broker accepts, from earlier openings; absent: not known, and nothing is kept. */
+  readonly rate?: PublishRate;
   /** What is known of the link from earlier openings; absent: nothing, and nothing is kept. */
   readonly link?: LinkWindow;
   readonly will: { readonly topic: string; readonly payload: string };
+  /** When the last connection was begun, monotonic ms; absent: connections follow each other without a pause. */
+  readonly connects?: { lastMs: number };
   /** What is known of the broker from earlier openings; absent: nothing, and nothing is kept. */
   readonly remembered?: Map<string, string>;
 }
@@ -85,6 +93,8 @@ const MAX_PACKET_BYTES = 268_435_455;
 /** Nothing is subscribed to: a broker's packets to us are small. */
 const MAX_INCOMING_BYTES = 65_536;
 const CLOSE_TIMEOUT_MS = 1000;
+/** MQTT 5.0, 3.2.2.3.3: without a receive maximum as many as there are packet identifiers. */
+const MAX_UNANSWERED = 65_535;
 /** Brokers count connects: one a second is taken everywhere. */
 const BETWEEN_CONNECTS_MS = 1000;
 
@@ -103,7 +113,7 @@ const endpointOf = ({ host, port }: ConnectOptions): string => `${host}:${port}`
 
 /**
  * A broker that keeps no messages refuses a last will that is to be kept: it gets one that is not. One that may refuse the will itself is tried
- * once without, a second later; what it then takes was refused for its will.
+ * once without; what it then takes was refused for its will.
  */
 async function attemptWithWill(options: ConnectOptions, version: 4 | 5, ctx: Context): Promise<Connection> {
   try {
@@ -112,7 +122,6 @@ async function attemptWithWill(options: ConnectOptions, version: 4 | 5, ctx: Con
     const code = codeOf(error);
     if (code === RETAIN_NOT_SUPPORTED) return await attempt(options, version, "passing", ctx);
     if (code === undefined || !isOfWill(code) || wasNotTheWill(options)) throw error;
-    if (!(await sleep(BETWEEN_CONNECTS_MS, ctx.signal))) throw error;
     try {
       return await attempt(options, version, "none", ctx, messageOf(error));
     } catch (second) {
@@ -136,12 +145,20 @@ function codeOf(error: unknown): number | undefined {
   return cause instanceof ErrorWithReasonCode && typeof cause.code === "number" ? cause.code : undefined;
 }
 
+/** Waits until a second after the last connection that the broker saw. */
+async function inTurn({ connects }: ConnectOptions, { signal }: Context): Promise<void> {
+  const restMs = connects ? connects.lastMs + BETWEEN_CONNECTS_MS - performance.now() : 0;
+  if (restMs > 0) await sleep(restMs, signal);
+}
+
 /** `refusedWill`: why the broker did not take it, where this is the try without. */
 async function attempt(options: ConnectOptions, version: 4 | 5, will: Will, ctx: Context, refusedWill?: string): Promise<Connection> {
   const { connectTimeoutMs } = options;
   const endpoint = endpointOf(options);
   const { host, port } = options;
+  await inTurn(options, ctx);
   const plain = await dial({ host, port, nameMs: connectTimeoutMs, connectMs: connectTimeoutMs }, ctx);
+  if (options.connects) options.connects.lastMs = performance.now();
   const socket = options.tls ? await secure(plain, options.tls, { host, port, timeoutMs: connectTimeoutMs }, ctx.signal) : plain;
   const client = createClient(socket, options, version, will);
   const sentMs = performance.now();
@@ -284,6 +301,7 @@ class MqttConnection implements Connection {
   readonly #tls: TlsSettings | undefined;
   readonly #sender: Qos1Sender;
   readonly #publishes: PublishQueue;
+  readonly #rate: PublishRate;
   #lose: (reason: ReasonError) => void = () => {};
   #endCode: number | undefined;
   /** Since the last complete packet of the broker. */
@@ -309,11 +327,15 @@ class MqttConnection implements Connection {
     this.lost = new Promise((done) => {
       this.#lose = done;
     });
+    this.#rate = options.rate ?? new PublishRate();
     this.#publishes = new PublishQueue({
       size: this.window,
+      receiveMaximum: granted?.receiveMaximum ?? MAX_UNANSWERED,
       window: options.link,
+      rate: this.#rate,
       timeoutMs: options.publishTimeoutMs,
-      send: (publish, settle) => this.#send(publish, settle),
+      send: (publish, isAgain, settle) => this.#send(publish, isAgain, settle),
+      refusing: (detail, isOne) => this.#fail(new ReasonError("UNKNOWN", detail, { isOfLimit: !isOne })),
       overdue: (ms) => this.#fail(new ReasonError("TIMEOUT", `the broker ${this.#endpoint} did not acknowledge a publish within ${ms} ms`)),
     });
     if (granted?.maximumQoS === 0) {
@@ -374,7 +396,12 @@ class MqttConnection implements Connection {
     const words = refusalText(ReasonCodes[code as keyof typeof ReasonCodes], code, { sink: this.#sink, said });
     // It says why: nobody has to guess.
     const condition = code === SESSION_TAKEN_OVER ? "client_id_taken" : "server_refuses";
-    this.#fail(new ReasonError("CONNECTION_CLOSED", `the broker ${this.#endpoint} ended the session: ${words}`, { condition }));
+    const isOfLimit = isOfRate(code);
+    const nowMs = performance.now();
+    if (isOfLimit) this.#rate.exceeded(nowMs, nowMs);
+    const isLasting = code === CONNECTION_RATE_EXCEEDED;
+    const why = `the broker ${this.#endpoint} ended the session: ${words}`;
+    this.#fail(new ReasonError("CONNECTION_CLOSED", why, { condition, isOfLimit, isLasting }));
   }
 
   /** True: this is the first failure, so its reason is the one that holds. */
@@ -389,16 +416,18 @@ class MqttConnection implements Connection {
     if (this.#end(reason)) discard(this.#client, this.#socket);
   }
 
-  #send(publish: Publish, settle: (outcome: PublishOutcome) => void): void {
-    this.#sender.send(publish, (answer) => {
+  #send(publish: Publish, isAgain: boolean, settle: (answer: PublishAnswer) => void): void {
+    const { topic, payload, userProperties } = publish;
+    const retain = (isAgain ? publish.retainAgain?.() : undefined) ?? publish.retain;
+    this.#sender.send({ topic, payload, retain, userProperties }, (answer) => {
       if (this.#publishes.failure()) return;
-      const outcome = this.#outcomeOf(publish.topic, answer);
+      const outcome = this.#outcomeOf(topic, answer);
       if (outcome) settle(outcome);
     });
   }
 
   /** Undefined: the connection is lost over it. */
-  #outcomeOf(topic: string, answer: Qos1Answer): PublishOutcome | undefined {
+  #outcomeOf(topic: string, answer: Qos1Answer): PublishAnswer | undefined {
     if (answer.type === "violation") {
       this.#fail(violation(`the broker ${this.#endpoint} answers a publish of QoS 1 with ${answer.cmd.toUpperCase()}`));
       return undefined;
@@ -408,8 +437,10 @@ class MqttConnection implements Connection {
     const said =
       answer.reasonString === undefined ? undefined : saidIn({ properties: { reasonString: answer.reasonString } }, this.#password);
     const text = refusalText(ReasonCodes[code as keyof typeof ReasonCodes], code, { sink: this.#sink, said });
-    if (isPassing(code)) {
-      this.#fail(new ReasonError("UNKNOWN", `the broker ${this.#endpoint} does not take a publish now: ${text}`));
+    const notNow = `the broker ${this.#endpoint} does not take a publish now: ${text}`;
+    if (code === QUOTA_EXCEEDED) return { type: "over_quota", detail: notNow };
+    if (code === IDENTIFIER_IN_USE) {
+      this.#fail(new ReasonError("UNKNOWN", notNow));
       return undefined;
     }
     return { type: refusalType(code), detail: `the broker refuses a publish to ${topic}: ${text}` };

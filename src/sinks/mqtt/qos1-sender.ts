@@ -16,11 +16,6 @@ export type Qos1Answer =
   | { readonly type: "puback"; readonly code: number; readonly reasonString?: string }
   | { readonly type: "violation"; readonly cmd: string };
 
-interface Unanswered {
-  readonly publish: Qos1Publish;
-  readonly answered: (answer: Qos1Answer) => void;
-}
-
 const MAX_ID = 65_535;
 /** What answers a publish of some QoS (MQTT 5.0, 4.3). */
 const ANSWERS: ReadonlySet<string> = new Set(["puback", "pubrec", "pubcomp"]);
@@ -32,7 +27,7 @@ const ANSWERS: ReadonlySet<string> = new Set(["puback", "pubrec", "pubcomp"]);
 export class Qos1Sender {
   readonly #stream: Writable;
   readonly #version: 4 | 5;
-  readonly #unanswered = new Map<number, Unanswered>();
+  readonly #unanswered = new Map<number, (answer: Qos1Answer) => void>();
   #lastId = 0;
 
   /** `stream`: where the client writes its own packets to; each packet is written in one go. */
@@ -45,7 +40,7 @@ export class Qos1Sender {
   send(publish: Qos1Publish, answered: (answer: Qos1Answer) => void): void {
     const { topic, payload, retain, userProperties } = publish;
     const messageId = this.#nextId();
-    this.#unanswered.set(messageId, { publish, answered });
+    this.#unanswered.set(messageId, answered);
     const properties = this.#version === 5 && userProperties ? { userProperties: { ...userProperties } } : undefined;
     mqttPacket.writeToStream(
       { cmd: "publish", topic, payload, qos: 1, dup: false, retain, messageId, ...(properties && { properties }) },
@@ -58,13 +53,13 @@ export class Qos1Sender {
   take(packet: Packet): void {
     const { cmd, messageId } = packet;
     if (!ANSWERS.has(cmd) || messageId === undefined) return;
-    const found = this.#unanswered.get(messageId);
-    if (!found) return;
+    const answered = this.#unanswered.get(messageId);
+    if (!answered) return;
     this.#unanswered.delete(messageId);
     const reasonString = packet.cmd === "puback" ? packet.properties?.reasonString : undefined;
     if (packet.cmd === "puback")
-      found.answered({ type: "puback", code: packet.reasonCode ?? 0, ...(reasonString !== undefined && { reasonString }) });
-    else found.answered({ type: "violation", cmd });
+      answered({ type: "puback", code: packet.reasonCode ?? 0, ...(reasonString !== undefined && { reasonString }) });
+    else answered({ type: "violation", cmd });
   }
 
   #nextId(): number {

@@ -20,6 +20,7 @@ const NEXT_STEP: Readonly<Record<number, string>> = {
   138: "the broker has banned this client; ask its administrator",
   142: `another client uses the same client_id; give each its own: ${SET_CLIENT_ID}`,
   144: "choose another topic",
+  150: "raise the rate of publishes that the broker allows this client; fewer a second are sent now",
   149: "raise the broker's limit of a packet, or lower publish_interval",
   151: "raise the broker's quota for this client; it is tried again",
   154: "allow retained messages on the broker: status and metadata need them",
@@ -35,8 +36,17 @@ export const SESSION_TAKEN_OVER = 142;
 /** In PUBACK, MQTT 5.0, 3.4.2.1: success, and no matching subscribers. */
 export const isSuccess = (code: number): boolean => code === 0 || code === 16;
 
-/** Refusals that pass: the message is kept and tried again over a new connection. 145 packet identifier in use, 151 quota exceeded. */
-const PASSING = new Set([145, 151]);
+/** Packet identifier in use: the message is kept and tried again over a new connection. */
+export const IDENTIFIER_IN_USE = 145;
+
+/** The broker took none of a publish, for what it has taken before: it is sent again. */
+export const QUOTA_EXCEEDED = 151;
+
+/** Connection rate exceeded: it is tried less and less often. */
+export const CONNECTION_RATE_EXCEEDED = 159;
+
+/** In DISCONNECT: message rate too high, and quota exceeded. */
+export const isOfRate = (code: number): boolean => code === 150 || code === QUOTA_EXCEEDED;
 
 /** In PUBACK no code of MQTT 5.0 (3.4.2.1), and what mosquitto answers above its message_size_limit. */
 const PACKET_TOO_LARGE = 149;
@@ -69,8 +79,6 @@ export function refusalType(code: number): RefusalType {
   if (code === NOT_AUTHORIZED) return "no_right";
   return BROKER_TROUBLE.has(code) ? "in_trouble" : "refused";
 }
-
-export const isPassing = (code: number): boolean => PASSING.has(code);
 
 /** Words of the broker beside its code (MQTT 5.0, 3.2.2.3.9 and 3.2.2.3.16, 3.4.2.2.2, 3.14.2.2.3 and 3.14.2.2.5): for people, and another server. */
 export interface Said {
@@ -120,6 +128,7 @@ export const connectRefused = (
   new ReasonError("UNKNOWN", `the broker ${endpoint} refuses the connection: ${refusalText(words, code, details)}`, {
     condition: "server_refuses",
     cause,
+    isLasting: code === CONNECTION_RATE_EXCEEDED,
   });
 
 /** MQTT 5.0, 3.2.2.3.5: the broker does not keep messages, and the last will is to be kept. */

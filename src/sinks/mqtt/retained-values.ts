@@ -39,6 +39,11 @@ export class RetainedValues {
     return true;
   }
 
+  /** No newer value of its topic was published since. */
+  isNewest({ topic, time }: { readonly topic: string; readonly time?: number }): boolean {
+    return this.#newest.get(topic) === time;
+  }
+
   /** The topics to clear, now that these are the sources; none while nothing has changed. `plan` undefined: no value is to be kept. */
   toClear(plan: TopicPlan | undefined, sources: readonly SourceReport[]): readonly string[] {
     const layouts = sources.map(({ layout }) => layout);

@@ -49,6 +49,14 @@ export const settingsSchema = z.strictObject({
     .max(64)
     .default(16)
     .describe("Publishes under way at once, 1 to 64; the broker's receive maximum wins where it is lower"),
+  max_publishes_per_s: z
+    .int()
+    .min(1)
+    .max(50_000)
+    .optional()
+    .describe(
+      "Publishes a second at most; absent: as many as the broker accepts, which is learned where it refuses some for their rate, and kept over restarts",
+    ),
   max_packet_bytes: z
     .int()
     .min(1024)

@@ -5,6 +5,7 @@ import type { LinkReport, SourceReport } from "../../model/report.ts";
 import { defaultClientId, type MqttDetails, SINK_DETAILS } from "../../model/sink-details.ts";
 import { type Warning, warning } from "../../model/warning.ts";
 import { publishIntervalMs } from "../lib/publish-interval.ts";
+import type { PublishRate } from "../lib/publish-rate.ts";
 import { defineSink, type OlderBounds, type OpenInput, type PublishedLoss, type Sink, type SinkBatch, type WriteResult } from "../sink.ts";
 import { type Connection, connectMqtt } from "./connect.ts";
 import { facts } from "./facts.ts";
@@ -20,6 +21,9 @@ import { maxPayloadBytes, ValuePublisher } from "./values.ts";
 type Input = OpenInput<MqttDetails, MqttSettings, MqttMemory>;
 
 const OFFLINE_TIMEOUT_MS = 500;
+
+/** A limit that was too low for any message is believed for so long: the value that it was too low for may be gone. */
+const TOO_LOW_MS = 600_000;
 
 /**
  * Writes for each publish that the broker takes at once: one is older, so that there is always one to send, and the others are newer, so that
@@ -49,8 +53,12 @@ export default defineSink<MqttDetails, MqttSettings, MqttMemory>({
     const lonely = passwordWithoutUser(input);
     if (lonely) throw lonely;
     const memory = input.memory ?? openMemory({ folder: undefined, uuid: input.uuid, endpoint: `${host}:${port}`, log: ctx.log });
+    memory.rate.limitTo(input.settings.max_publishes_per_s);
     const connection = await connectMqtt(connectOptions(input, plan, memory), ctx);
     try {
+      const { limitTooLow } = memory;
+      const isSame = limitTooLow && maxPacketBytesOf(connection, input.settings) <= limitTooLow.maxPacketBytes;
+      if (isSame && performance.now() < limitTooLow.untilMs) throw limitTooLow.reason;
       const sink = new MqttSink(connection, plan, input.settings, memory);
       await sink.announce();
       return sink;
@@ -87,7 +95,9 @@ function connectOptions({ uuid, name, details, settings: local, secrets }: Input
     window: local.in_flight,
     will: { topic: collectorStatusTopic(plan), payload: OFFLINE },
     remembered: memory.broker,
+    connects: memory.connects,
     link: memory.link,
+    rate: memory.rate,
   };
 }
 
@@ -112,7 +122,7 @@ class MqttSink implements Sink {
     this.#connection = connection;
     this.#plan = plan;
     this.#memory = memory;
-    const maxPacketBytes = Math.min(connection.maxPacketBytes, local.max_packet_bytes ?? connection.maxPacketBytes);
+    const maxPacketBytes = maxPacketBytesOf(connection, local);
     this.#values = new ValuePublisher(connection, plan, {
       owners: memory.owners,
       int64: local.int64,
@@ -122,12 +132,18 @@ class MqttSink implements Sink {
       held: memory.held,
       holdMs: local.hold_refused,
       maxPacketBytes,
+      limitTooLow: (reason) => {
+        memory.limitTooLow = { reason, maxPacketBytes, untilMs: performance.now() + TOO_LOW_MS };
+      },
     });
     this.#channel = new StatusChannel(connection, memory.suspension, () => this.#values.underWay());
     const { suspended } = this.#channel;
     this.#hasStatus = connection.canRetain && suspended === undefined;
     this.inFlight = WRITES * connection.window;
-    this.lost = this.#channel.lost;
+    this.lost = this.#channel.lost.then((reason) => {
+      memory.isSameBroker = reason.isOfLimit;
+      return reason;
+    });
     const hint = collisionHint(plan);
     this.#ownWarnings = [
       ...warningsOf(connection, local, collectorStatusTopic(plan)),
@@ -141,6 +157,9 @@ class MqttSink implements Sink {
           ]),
       ...(suspended === undefined ? [] : [warning("status_suspended", suspended)]),
     ];
+    // A broker that ended the connection itself, and said that it was for the rate, has kept what it had.
+    if (!memory.isSameBroker) memory.published.clear();
+    memory.isSameBroker = false;
     this.#status = new StatusTopics(this.#channel, plan, memory.retained, {
       maxBytes: (topic) => maxPayloadBytes(topic, maxPacketBytes),
       notes: this.#notes,
@@ -149,23 +168,33 @@ class MqttSink implements Sink {
       retainsValues: local.retain,
       link: connection.link,
       ownsName: (source) => memory.owners.ownsName(source),
+      published: memory.published,
     });
   }
 
   get warnings(): readonly Warning[] {
-    return [...this.#ownWarnings, ...this.#notes.warnings(), ...this.#memory.owners.warnings(this.#plan), ...this.#status.warnings()];
+    return [
+      ...this.#ownWarnings,
+      ...rateWarnings(this.#memory.rate),
+      ...this.#notes.warnings(),
+      ...this.#memory.owners.warnings(this.#plan),
+      ...this.#status.warnings(),
+    ];
   }
 
   watchWarnings(changed: () => void): void {
+    this.#memory.rate.watch(changed);
     this.#warningsChanged = changed;
   }
 
   link(): LinkReport {
     const { bytesPerS, roundTripMs, windowBytes } = this.#connection.link.state();
+    const { perS } = this.#memory.rate.state() ?? {};
     return {
       bytes_per_s: bytesPerS === undefined ? null : twoDigits(bytesPerS),
       round_trip_ms: roundTripMs === undefined ? null : twoDigits(Math.ceil(roundTripMs)),
       window_bytes: twoDigits(windowBytes),
+      publishes_per_s: perS === undefined ? null : twoDigits(perS),
     };
   }
 
@@ -213,7 +242,21 @@ class MqttSink implements Sink {
   }
 }
 
+const maxPacketBytesOf = ({ maxPacketBytes }: Connection, { max_packet_bytes: most = maxPacketBytes }: MqttSettings): number =>
+  Math.min(maxPacketBytes, most);
+
 const twoDigits = (number: number): number => Number(number.toPrecision(2));
+
+function rateWarnings(rate: PublishRate): readonly Warning[] {
+  const { perS = 0, isLearned = false } = rate.state() ?? {};
+  if (!isLearned) return [];
+  return [
+    warning(
+      "broker_limits_publishes",
+      `the broker accepts about ${twoDigits(perS)} publishes a second from this client: what comes above that waits, and is delivered later`,
+    ),
+  ];
+}
 
 function warningsOf({ version, canRetain, refusedWill }: Connection, { payload, retain }: MqttSettings, will: string): readonly Warning[] {
   return [

@@ -107,7 +107,7 @@ export class StatusChannel {
 
   #withTopic(reason: ReasonError): ReasonError {
     const [topic] = this.#unanswered;
-    if (topic === undefined || !isClose(reason.reason.type)) return reason;
+    if (topic === undefined || !isClose(reason.reason.type) || reason.isOfLimit) return reason;
     return new ReasonError(reason.reason, `${reason.message}, before it acknowledged a publish to ${topic}`, { cause: reason });
   }
 }

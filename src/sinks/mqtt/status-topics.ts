@@ -19,6 +19,8 @@ export interface StatusTopicsOptions {
   readonly link: LinkWindow;
   /** Of several sources of one name, one has its topics. */
   readonly ownsName: (source: SourceReport) => boolean;
+  /** Messages that the broker has; empty where that is not known. */
+  readonly published: PublishedStatus;
   readonly notes: TopicNotes;
 }
 
@@ -32,14 +34,16 @@ const LONGEST_MS = 5000;
 /** Of the collector itself; the last will says `offline`. */
 const ONLINE = '{"state":"online"}';
 
+/** By topic: what was published, as digests, because metadata are as large as the configuration. */
+export type PublishedStatus = Map<string, Retained & { readonly atMs: number }>;
+
 /** The retained messages of one connection: status and metadata of the sources. */
 export class StatusTopics {
   readonly #channel: StatusChannel;
   readonly #plan: TopicPlan;
   readonly #retained: RetainedTopics;
   readonly #options: StatusTopicsOptions;
-  /** By topic: what was published, as digests, because metadata are as large as the configuration. */
-  readonly #published = new Map<string, Retained & { readonly atMs: number }>();
+  readonly #published: PublishedStatus;
   /** Topics of messages that are too large for the link. */
   readonly #postponed = new Set<string>();
 
@@ -48,6 +52,7 @@ export class StatusTopics {
     this.#plan = plan;
     this.#retained = retained;
     this.#options = options;
+    this.#published = options.published;
     options.values.opened();
   }
 

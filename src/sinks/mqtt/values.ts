@@ -26,11 +26,15 @@ export interface ValueOptions {
   readonly holdMs: number;
   /** Of a whole publish. */
   readonly maxPacketBytes: number;
+  /** A value does not fit, because of a limit that is too low for any: why. */
+  readonly limitTooLow: (reason: ReasonError) => void;
 }
 
 interface TopicMessage extends Message {
   readonly topic: string;
   readonly retain?: boolean;
+  /** Time of its readout, epoch ms; absent: nothing of it is retained. */
+  readonly time?: number;
   readonly userProperties?: UserProperties;
 }
 
@@ -51,6 +55,8 @@ interface VariableTopics {
 const SPLIT_BYTES = 131_072;
 /** Fixed header, packet identifier and properties of a PUBLISH, generously (MQTT 5.0, 3.3). */
 const PUBLISH_OVERHEAD_BYTES = 32;
+/** A broker has to take payloads of this size: one value with its names and times has a few hundred bytes. */
+const LEAST_PAYLOAD_BYTES = 1024;
 /** How long one message may keep the link busy, of new values and of older ones: what is read meanwhile waits for it. */
 const MESSAGE_MS = { newer: 2000, older: 500 } as const;
 
@@ -96,6 +102,7 @@ export class ValuePublisher {
           topic: message.topic,
           payload: message.payload,
           retain: message.retain ?? false,
+          ...(message.retain === true && { retainAgain: () => this.#options.retained?.isNewest(message) === true }),
           userProperties: message.userProperties,
           done: (outcome) => {
             this.#underWay--;
@@ -175,7 +182,7 @@ export class ValuePublisher {
     if (!this.#plan.perVariable) {
       const topic = dataTopic(this.#plan, batch.layout.source.name, "");
       const { messages, tooLarge } = writeBatch(batch, this.#messageOptions(topic, batch), this.#payloads);
-      tally.refuseTooLarge(tooLarge);
+      this.#refuseTooLarge(tally, tooLarge, topic);
       const refusal = this.#options.owners.claim(this.#plan, topic, batch.layout, 0);
       for (const message of messages)
         if (refusal === undefined) yield { ...message, topic };
@@ -187,9 +194,26 @@ export class ValuePublisher {
       const topic = topics[message.place] ?? "";
       const refusal = refusals.get(message.place);
       if (refusal !== undefined) tally.refuse(message.values, refusal);
-      else if (!message.fits) tally.refuseTooLarge(message.values);
+      else if (!message.fits) this.#refuseTooLarge(tally, message.values, topic);
       else yield { ...message, topic, retain: retained?.keeps({ topic, time: message.time, isLate: batch.backlog }) ?? false };
     }
+  }
+
+  /** Throws ReasonError where the limit is at fault and not the value: then nothing is dropped. */
+  #refuseTooLarge(tally: Tally, values: number, topic: string): void {
+    const { maxPacketBytes, limitTooLow } = this.#options;
+    const neededBytes = maxPacketBytes - maxPayloadBytes(topic, maxPacketBytes) + LEAST_PAYLOAD_BYTES;
+    if (values === 0 || maxPacketBytes >= neededBytes) {
+      tally.refuseTooLarge(values);
+      return;
+    }
+    const reason = new ReasonError(
+      "UNKNOWN",
+      `a publish to ${topic} may have ${maxPacketBytes} bytes at most, which is too few for a message: raise the broker's limit of a packet (and max_packet_bytes of this sink, if it is set) to ${neededBytes} bytes at least; nothing is dropped until then`,
+      { condition: "server_refuses", isOfLimit: true },
+    );
+    limitTooLow(reason);
+    throw reason;
   }
 
   #eachOf(batch: SinkBatch, longestTopic: string): Iterable<OneValue> {
