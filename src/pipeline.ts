@@ -27,6 +27,8 @@ export interface PipelineOptions extends Omit<DeliveryOptions, "link" | "sources
   readonly onRejected?: (upTo: number) => void;
 }
 
+/** A broker that refuses a value each second would have all values with each readout. */
+const REPORT_ALL_MS = 60_000;
 const COMMIT_WITHIN_MS = 4000;
 const WORKER_STOP_MS = 4000;
 
@@ -46,6 +48,10 @@ export class Pipeline {
   #fill: BufferFill | undefined;
   readonly #outlook: BufferOutlook;
   readonly #drops: DropWatch;
+  #reportAll: () => void = () => {};
+  /** Values that were lost when all values were reported for it last, at `reportedMs`, monotonic. */
+  #lost = 0;
+  #reportedMs = Number.NEGATIVE_INFINITY;
   #sources: readonly SourceReport[] = [];
   /** Of the sinks of this run of the process, so that a removed one can be named. */
   readonly #names = new Map<string, string | null>();
@@ -90,9 +96,15 @@ export class Pipeline {
     return this.#client.prepare(layout);
   }
 
+  /** `reportAll` is called when sinks may know less than was reported: one is new, or values were lost on the way, then once a minute at most. */
+  watchGaps(reportAll: () => void): void {
+    this.#reportAll = reportAll;
+  }
+
   /** Brings the sinks that run to the desired ones; unchanged ones notice nothing. */
   setSinks(desired: readonly SinkSpec[]): void {
     rememberNames(this.#names, desired);
+    if (desired.some(({ uuid }) => !this.#configured.has(uuid))) this.#reportAll();
     this.#configured = new Set(desired.map(({ uuid }) => uuid));
     const keeping: SinkSpec[] = [];
     const serving: SinkSpec[] = [];
@@ -104,6 +116,7 @@ export class Pipeline {
         return entry ? [{ id: spec.uuid, takesExploration: entry.takesExploration }] : [];
       }),
     );
+    this.#client.setServing(serving.length > 0);
     this.#every.setSinks(keeping);
     if (serving.length > 0) this.#latest ??= new DeliveryHost("latest", this.#deliveryOptions);
     this.#latest?.setSinks(serving);
@@ -160,6 +173,7 @@ export class Pipeline {
       ...(this.#fill && { used_bytes: this.#fill.usedBytes, drop_at_bytes: this.#fill.dropAtBytes }),
       unanswered_bytes: this.#client.unanswered().bytes,
       // Until the store has sent its account, what this run knows.
+      suppressed: ledger?.suppressed ?? 0,
       rejected: ledger?.rejected ?? (overflow > 0 ? { overflow } : {}),
       removed_sinks: (ledger?.sinks ?? []).flatMap((sink) => this.#removedSink(sink)),
       lost: ledger?.lost ? { since: new Date(ledger.lost.since).toISOString(), why: ledger.lost.why } : null,
@@ -178,8 +192,14 @@ export class Pipeline {
     await this.#store.stop(WORKER_STOP_MS);
   }
 
-  #watchBuffer({ sinks }: Ledger): void {
+  #watchBuffer({ sinks, rejected }: Ledger): void {
     const atMs = performance.now();
+    const lost = [rejected, ...sinks.map(({ dropped }) => dropped)].flatMap((one) => Object.values(one)).reduce((sum, n) => sum + n, 0);
+    if (lost > this.#lost && atMs - this.#reportedMs >= REPORT_ALL_MS) {
+      this.#lost = lost;
+      this.#reportedMs = atMs;
+      this.#reportAll();
+    }
     const names = sinks.map((sink) => ({ ...sink, uuid: sink.sink, name: this.#names.get(sink.sink) ?? sink.sink }));
     this.#drops.look(names, this.#bounds, { monotonicMs: atMs, iso: new Date().toISOString() });
     if (!this.#fill) return;

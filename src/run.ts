@@ -154,8 +154,8 @@ const boundsOf = ({ buffer }: Pick<Settings, "buffer">): BufferBounds => ({
   keepRemovedMs: buffer.keep_removed,
 });
 
-const agentOf = ({ clock, log, inForce, service, loaded, alarms, kept, habits }: Base, pipeline: Pipeline, sessions: SessionHost): Agent =>
-  new Agent({
+function agentOf({ clock, log, inForce, service, loaded, alarms, kept, habits }: Base, pipeline: Pipeline, sessions: SessionHost): Agent {
+  const agent = new Agent({
     drivers: remoteDrivers(DRIVERS, sessions),
     clock,
     resolver: createResolver({
@@ -170,8 +170,10 @@ const agentOf = ({ clock, log, inForce, service, loaded, alarms, kept, habits }:
     logFor: (fields) => log.child(fields),
     prepare: (layout) => pipeline.prepare(layout),
     emit: (layout, readout) => {
+      // A later readout would say that values are as they were in one that is lost.
+      const taken = (isTaken: boolean): void => (isTaken ? undefined : agent.reportAll(layout.source.uuid));
       const isLarge = readout.readings.length >= LARGE_READOUT;
-      return isLarge ? pipeline.appendInSlices(layout, readout).then(() => {}) : void pipeline.append(layout, readout);
+      return isLarge ? pipeline.appendInSlices(layout, readout).then(taken) : taken(pipeline.append(layout, readout));
     },
     frames: { sourceBytes: loaded.settings.captures.source_bytes, totalBytes: loaded.settings.captures.total_bytes },
     late: (ms) => service.late(ms),
@@ -179,6 +181,9 @@ const agentOf = ({ clock, log, inForce, service, loaded, alarms, kept, habits }:
     alarm: alarms.raise,
     failed: (uuid, why) => service.sourceFailed(uuid, why),
   });
+  pipeline.watchGaps(() => agent.reportAll());
+  return agent;
+}
 
 const applierOf = ({ loaded, stateDir, credentials, clock, log, signal, service }: Base, pipeline: Pipeline, agent: Agent): Applier =>
   new Applier({

@@ -151,6 +151,11 @@ export class Agent {
     return report && { report, ...(this.#slots.get(report.uuid)?.inspect(look) ?? { plan: null, readout: null }) };
   }
 
+  /** Sinks may know less than was reported: the next readout of each source, or of this one, reports all values. */
+  reportAll(uuid?: string): void {
+    for (const slot of uuid === undefined ? this.#slots.values() : [this.#slots.get(uuid)]) slot?.reportAll();
+  }
+
   /**
    * What the source with this uuid or name exchanged last, without its secrets; `none`: there is no such source. Undefined: nothing of it is
    * kept, because that is turned off or it cannot run as it is configured.
@@ -407,7 +412,7 @@ function parked(
       next_retry_at: null,
       interval_ms: configuredIntervalMs(input),
       warnings: [],
-      counters: { readouts: 0, failed_readouts: 0, overruns: 0, values_read: 0, values_faulted: 0, connects: 0 },
+      counters: { readouts: 0, failed_readouts: 0, overruns: 0, values_read: 0, values_faulted: 0, values_unchanged: 0, connects: 0 },
       faults: [],
       layout: null,
     }),

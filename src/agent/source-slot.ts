@@ -70,6 +70,11 @@ export class SourceSlot {
     return this.#running?.task.mark?.();
   }
 
+  /** See RunningSource.reportAll. */
+  reportAll(): void {
+    this.#running?.task.reportAll?.();
+  }
+
   /** Of the instance that runs. */
   sample(): Sample | undefined {
     return this.#running?.task.sample?.();

@@ -9,12 +9,14 @@ import type { Condition } from "../model/condition.ts";
 import { ownFault } from "../model/failure.ts";
 import { FaultError } from "../model/fault.ts";
 import type { Layout, LayoutVariable } from "../model/layout.ts";
+import type { ReportRules } from "../model/report-rules.ts";
 import type { DataSource } from "../model/resources.ts";
 import type { Scaling } from "../model/scaling.ts";
 import { sourceSettingsSchema } from "../model/settings.ts";
 import { type DataType, formatDataType, type Reading, TYPE_EXAMPLES } from "../model/value.ts";
 import type { Variable } from "../model/variable.ts";
 import { type Warning, warning } from "../model/warning.ts";
+import { rulesOf } from "./report-rules.ts";
 import type { Problem } from "./status.ts";
 
 /** All that a source's task is made from; what its fingerprint covers. */
@@ -52,6 +54,8 @@ export interface SourceSpec {
   /** How long a habit of the device is kept that is not seen any more. */
   readonly habitsMs: number;
   readonly intervalMs: number;
+  /** Undefined: each value is reported. */
+  readonly report: ReportRules | undefined;
   readonly layout: Layout;
   readonly points: readonly Point[];
   /** By place in the layout: variables that are never asked for, and why. */
@@ -175,6 +179,7 @@ export async function specOf(
       prepareMs: prepare_timeout,
       habitsMs: forget_habits_after,
       intervalMs: interval.ms,
+      report: rulesOf(settings.data),
       layout: { source: { uuid: record.uuid, name: record.name, ...(record.machine !== null && { machine: record.machine }) }, variables },
       points,
       refused: refused.size > 0 ? refused : NO_READINGS,

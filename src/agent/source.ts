@@ -27,6 +27,7 @@ import { PlanFit } from "./plan-fit.ts";
 import { planView, ReadoutTimes } from "./plan-view.ts";
 import { faultsOf, lookAt, NO_FAULTS, noTimeWords } from "./readings.ts";
 import { type Outcome, type ReadoutDeps, Readouts } from "./readout.ts";
+import { ReportFilter } from "./report-filter.ts";
 import { hasAuto, settleSteps } from "./settle-types.ts";
 import type { SourceSpec } from "./source-spec.ts";
 import { type SharedLines, StateLog } from "./state-log.ts";
@@ -83,6 +84,8 @@ export interface RunningSource {
   sample?(): Sample | undefined;
   /** What it exchanged last; absent: it cannot run as it is configured, or nothing is kept. */
   frames?(): SourceFrames | undefined;
+  /** Sinks may know less of it than was reported: its next readout reports all values. Absent: it cannot run as it is configured. */
+  reportAll?(): void;
   /** Resolves when its sockets are closed. Idempotent. */
   stop(): Promise<void>;
 }
@@ -116,6 +119,7 @@ export function startSource(spec: SourceSpec, configured: number, lastReadoutAt:
     inspect: (look) => task.inspect(look),
     mark: () => task.mark,
     sample: () => task.sample(),
+    reportAll: () => task.reportAll(),
     frames: () => task.frames(),
     stop: () => task.stop(),
   };
@@ -150,12 +154,15 @@ class SourceTask {
   readonly #faultLog: FaultLog;
   readonly #ownFaults: OwnFaults;
   readonly #done: Promise<void>;
+  /** Undefined: each value is reported. */
+  readonly #report: ReportFilter | undefined;
   readonly #counters: MutableCounters = {
     readouts: 0,
     failed_readouts: 0,
     overruns: 0,
     values_read: 0,
     values_faulted: 0,
+    values_unchanged: 0,
     connects: 0,
   };
   #layout: Layout;
@@ -193,6 +200,7 @@ class SourceTask {
     this.#phaseMs = Math.floor(this.#fraction * spec.intervalMs);
     this.#lastReadoutAt = lastReadoutAt;
     this.#layout = spec.layout;
+    this.#report = spec.report && new ReportFilter(spec.report);
     this.#hasAuto = spec.auto.length > 0;
     this.#where = `${spec.endpoint.host}:${spec.endpoint.port}`;
     this.#state = { type: "UNKNOWN", since: upMsOf(clock) };
@@ -277,6 +285,11 @@ class SourceTask {
     const plan = hasPlan ? planView(of) : null;
     const explained = explain === undefined ? undefined : (this.#explaining.look(explain) ?? null);
     return { plan, readout: this.#live.look(isMeant), ...(explained !== undefined && { explained }) };
+  }
+
+  /** Sinks may know less than was reported: the next readout reports all values. */
+  reportAll(): void {
+    this.#report?.reportAll();
   }
 
   get mark(): object {
@@ -409,6 +422,14 @@ class SourceTask {
     yield* this.#live.take(this.#layout, readout, raw, this.#spec.scalings.keys());
   }
 
+  /** Finds the readings that need not be reported, by place, and counts them; undefined: there are none. */
+  *#unchanged(readout: Readout): Steps<Uint8Array | undefined> {
+    if (!this.#report) return undefined;
+    const found = yield* this.#report.unchanged(this.#layout, readout, this.#deps.clock.monotonicMs());
+    this.#counters.values_unchanged += this.#report.count;
+    return found;
+  }
+
   /** Counts, shows and emits what was read; many readings by turns of the event loop. */
   async #settle({ time, spanMs, bootTimeMs, readings, failure }: Outcome, settled: Layout): Promise<Problem | undefined> {
     const { clock, changed, emit } = this.#deps;
@@ -421,7 +442,10 @@ class SourceTask {
     const problem = answered ? judge(all, failure) : failure && problemOf(failure);
     if (problem) counters.failed_readouts++;
     else this.#lastGoodUpMs = time - bootTimeMs;
-    if (!answered) return problem;
+    if (!answered) {
+      this.#report?.reportAll();
+      return problem;
+    }
     if (settled !== this.#layout) {
       this.#layout = settled;
       const auto = hasAuto(settled);
@@ -435,8 +459,11 @@ class SourceTask {
     this.#noTimes = noTimes && noTimeWords(this.#layout, noTimes);
     this.#ownFaults.note(this.#layout, all, own);
     if (!problem) this.#faultLog.note(this.#faults, troubled, all.length);
-    const readout = { time, spanMs, clockSynced: clock.synced(), bootTimeMs, readings: all };
+    const whole = { time, spanMs, clockSynced: clock.synced(), bootTimeMs, readings: all };
     if (isLarge) await nextTurn();
+    const finding = this.#unchanged(whole);
+    const unchanged = isLarge ? await inSlices(finding, createYielder()) : atOnce(finding);
+    const readout = unchanged ? { ...whole, unchanged } : whole;
     const watching = this.#watch(readout, readings);
     if (isLarge) await inSlices(watching, createYielder());
     else atOnce(watching);

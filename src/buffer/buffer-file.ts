@@ -234,7 +234,7 @@ export class BufferFile implements Buffer {
 
   ledger(): Ledger {
     const sinks = [...this.#state.sinks.values()].map((sink) => this.#ledgerOf(sink));
-    return { epoch: this.epoch, sinks, rejected: this.#state.rejected, lost: this.#lost };
+    return { epoch: this.epoch, sinks, rejected: this.#state.rejected, suppressed: this.#state.suppressed, lost: this.#lost };
   }
 
   /** One bounded step of what commits leave behind: rows nobody waits for, values beyond the bounds, free pages. True: there is more to do. */

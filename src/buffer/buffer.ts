@@ -15,13 +15,20 @@ export interface NewBatch {
   /** Readings of EXPLORATION variables in it. */
   readonly explorationCount: number;
   readonly payload: Uint8Array;
+  /** Readings of all variables that are as they were reported last, and not in it; absent: none. */
+  readonly suppressed?: number;
+  /** For sinks that serve current values, where some are not in the payload: the whole readout. */
+  readonly shown?: ShownReadout;
   /** Copied from the readout; both or neither. Without them the state of the clock is unknown, and `time` is never corrected. */
   readonly clockSynced?: boolean | undefined;
   readonly bootTimeMs?: number | undefined;
 }
 
+/** A readout with all of its readings. Never in the file. */
+export type ShownReadout = Pick<NewBatch, "payload" | "count" | "explorationCount">;
+
 /** A batch as the file holds it. Ids rise by commit order and are never used again, not even after the file was emptied. */
-export interface StoredBatch extends Omit<NewBatch, "seq" | "layoutKey" | "clockSynced" | "bootTimeMs"> {
+export interface StoredBatch extends Omit<NewBatch, "seq" | "layoutKey" | "clockSynced" | "bootTimeMs" | "suppressed"> {
   readonly id: number;
   /** Id of the layout in this file. */
   readonly layout: number;
@@ -103,6 +110,8 @@ export const pendingOf = ({ accepted, delivered, dropped }: Account): number =>
 export interface Ledger {
   readonly epoch: string;
   readonly sinks: readonly SinkLedger[];
+  /** Values of all variables that were read and not reported, being as they were reported last. */
+  readonly suppressed: number;
   /** Values of all variables that were read and not accepted. */
   readonly rejected: Readonly<Partial<Record<RejectReason, number>>>;
   /** An unknown number of values was lost with an earlier file, none of them older than `since` (epoch ms). */
@@ -168,6 +177,8 @@ export interface CommitWork {
   /** Ids of batches that a sink has begun to send with the stamps they were read with: those are final. */
   readonly stampsUsed?: readonly number[];
   readonly losses?: readonly LossAcknowledgement[];
+  /** Values to add to those that were not reported. */
+  readonly suppressed?: number;
   /** Values to add to what was rejected. */
   readonly rejected?: Readonly<Partial<Record<RejectReason, number>>>;
   /** The spans of the values that are new in `rejected` and in `overflowOfRun`. */

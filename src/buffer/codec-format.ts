@@ -11,6 +11,8 @@ import { type DataType, formatDataType, NUMBER_BYTES } from "../model/value.ts";
  *   per bad one: fault u8 (0x80: with a detail) and the detail: 0 and text, or the number of an earlier one
  *   source times (if SOURCE_TIMES): count varint, per entry the distance to the variable before it, then its time
  *   why readings are uncertain (if DOUBTS)
+ * With CHANGES the number of variables is followed by those that the readout is about: how many, and the distance of each to the place behind the
+ * one before, as varints. All that comes then is about those alone; the others were read and are as they were reported last.
  * The types are the layout's and not repeated. A value costs its width and nothing more.
  */
 export const VERSION = 1;
@@ -21,7 +23,9 @@ export const SOURCE_TIMES = 4;
 export const WHOLE_TIMES = 8;
 /** Behind the source times (`doubts.ts`). */
 export const DOUBTS = 16;
-export const KNOWN_FLAGS = CLOCK_SYNCED | ALL_GOOD | SOURCE_TIMES | WHOLE_TIMES | DOUBTS;
+/** Some readings are as they were reported last, and not written. */
+export const CHANGES = 32;
+export const KNOWN_FLAGS = CLOCK_SYNCED | ALL_GOOD | SOURCE_TIMES | WHOLE_TIMES | DOUBTS | CHANGES;
 export const HEADER_BYTES = 26;
 
 export const GOOD = 0;
@@ -105,6 +109,21 @@ export function* planSteps(layout: Layout): Steps<Plan> {
   const plan = { columns, stateBytes, boolBytes, fixedBytes: fixedBytes + stateBytes + boolBytes };
   plans.set(layout, plan);
   return plan;
+}
+
+/** The plan of these variables alone. A distance takes up to 3 bytes. */
+export function partOf({ columns }: Plan, places: readonly number[]): Plan {
+  let bits = 0;
+  let fixedBytes = HEADER_BYTES + 5 + 3 * places.length;
+  const own = places.flatMap((place): readonly Column[] => {
+    const column = columns[place];
+    if (!column) return [];
+    if (!column.isArray) fixedBytes += WIDTH[column.scalar];
+    return [column.bit < 0 ? column : { ...column, bit: bits++ }];
+  });
+  const stateBytes = Math.ceil(own.length / 4);
+  const boolBytes = Math.ceil(bits / 8);
+  return { columns: own, stateBytes, boolBytes, fixedBytes: fixedBytes + stateBytes + boolBytes };
 }
 
 /** What whole source times are counted from. */

@@ -37,6 +37,48 @@ describe("codec", () => {
     );
   });
 
+  it("leaves out what is as it was reported, and says of it that it is: in few bytes, and back to the bit", () => {
+    const masked = layoutAndReadout.chain(({ layout, readout }) =>
+      fc
+        .tuple(...layout.variables.map((_, i) => fc.boolean().map((is) => (is && readout.readings[i] !== undefined ? 1 : 0))))
+        .map((bits) => ({
+          layout,
+          readout: { ...readout, unchanged: Uint8Array.from(bits) },
+        })),
+    );
+    fc.assert(
+      fc.property(masked, fc.integer({ min: 1, max: 9 }), ({ layout, readout }, atOnce) => {
+        const encoded = encodeReadout(layout, readout);
+        const { unchanged } = readout;
+        const kept = readout.readings.map((reading, i) => (unchanged[i] === 1 ? undefined : reading));
+        expect(decodeReadout(layout, encoded.payload)).toEqual({ ...readout, readings: kept });
+        expect(encoded.unchangedCount).toBe(unchanged.filter((bit) => bit === 1).length);
+        expect(encoded.count + encoded.explorationCount).toBe(kept.filter((reading) => reading !== undefined).length);
+        const steps = encodeSteps(layout, readout, atOnce);
+        let step = steps.next();
+        while (!step.done) step = steps.next();
+        expect(step.value).toEqual(encoded);
+        for (let length = 0; length < encoded.payload.length; length++)
+          expect(() => decodeReadout(layout, encoded.payload.subarray(0, length))).toThrow(DamagedPayloadError);
+      }),
+      { numRuns: 200 },
+    );
+    fc.assert(
+      fc.property(masked, fc.array(fc.tuple(fc.nat(), fc.nat(255)), { minLength: 1, maxLength: 4 }), ({ layout, readout }, changes) => {
+        const { payload } = encodeReadout(layout, readout);
+        for (const [at, byte] of changes) payload[at % payload.length] = byte;
+        decodeOrDamaged(layout, payload);
+      }),
+      { numRuns: 1000 },
+    );
+    const none = encodeReadout(plainLayout(10_000, { scalar: "bool" }), {
+      ...plainReadout(10_000, 0),
+      readings: Array.from({ length: 10_000 }, () => good(true)),
+      unchanged: new Uint8Array(10_000).fill(1),
+    });
+    expect([none.payload.length, none.count, none.unchangedCount]).toEqual([21, 0, 10_000]);
+  });
+
   it("writes the same bytes in steps, whatever is written between them", () => {
     const other = round(plainLayout(40), plainReadout(40, 1));
     fc.assert(

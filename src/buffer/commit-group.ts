@@ -17,6 +17,9 @@ export class CommitGroup {
   #overflowSpan: RejectedSpan | undefined;
   readonly #deliveredUnstored = new Map<string, number>();
 
+  /** Values that batches left out which were rejected. */
+  #suppressed = 0;
+
   /** Payload bytes of its batches. */
   get batchBytes(): number {
     return this.#batchBytes;
@@ -28,6 +31,11 @@ export class CommitGroup {
 
   get batches(): readonly NewBatch[] {
     return this.#batches;
+  }
+
+  /** Values that its batches left out. */
+  get suppressed(): number {
+    return this.#suppressed + suppressedIn(this.#batches);
   }
 
   /** Values that are rejected, and not in the file yet; without those of this run that are counted in `overflowOfRun`. */
@@ -99,6 +107,7 @@ export class CommitGroup {
     const batches = this.#batches;
     this.#notStored += valuesIn(batches);
     for (const batch of batches) this.#notStoredSpan = joinSpans(this.#notStoredSpan, spanOf(batch));
+    this.#suppressed += suppressedIn(batches);
     this.#batches = [];
     this.#batchBytes = 0;
     return batches;
@@ -112,6 +121,7 @@ export class CommitGroup {
       acknowledgements: this.#acknowledgements,
       losses: this.#losses,
       stampsUsed: this.#stampsUsed,
+      suppressed: this.suppressed,
       rejected: this.rejected,
       rejectedSpans: {
         ...(this.#notStoredSpan && { not_stored: this.#notStoredSpan }),
@@ -123,6 +133,8 @@ export class CommitGroup {
   }
 }
 
+const suppressedIn = (batches: readonly NewBatch[]): number => batches.reduce((sum, { suppressed = 0 }) => sum + suppressed, 0);
+
 /** Values of all variables. */
 export const valuesIn = (batches: readonly Pick<NewBatch, "count" | "explorationCount">[]): number =>
   batches.reduce((sum, { count, explorationCount }) => sum + count + explorationCount, 0);
@@ -133,7 +145,7 @@ export function spanOf({
   explorationCount,
   clockSynced,
   bootTimeMs,
-}: Omit<NewBatch, "seq" | "layoutKey" | "payload" | "count">): RejectedSpan {
+}: Omit<NewBatch, "seq" | "layoutKey" | "payload" | "count" | "suppressed" | "shown">): RejectedSpan {
   const wrongMs = clockSynced === false ? bootTimeMs : undefined;
   return { from: time, fromBootTimeMs: wrongMs, to: time, toBootTimeMs: wrongMs, explorationCount };
 }

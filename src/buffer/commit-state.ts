@@ -33,11 +33,12 @@ export function numbered(before: FileState, work: CommitWork): Numbered {
 function stored(batch: NewBatch, id: number, layouts: ReadonlyMap<string, number>): StoredBatch {
   const layout = layouts.get(batch.layoutKey);
   if (layout === undefined) throw new Error(`batch ${batch.seq} names the layout ${batch.layoutKey}, which has to be sent before it`);
-  return { id, layout, time: batch.time, count: batch.count, explorationCount: batch.explorationCount, payload: batch.payload };
+  const { time, count, explorationCount, payload, shown } = batch;
+  return { id, layout, time, count, explorationCount, payload, ...(shown && { shown }) };
 }
 
 /** The state with what was rejected since the last commit; `before` is that of the same run. */
-export function withRejected(before: FileState, { rejected = {}, overflowOfRun }: CommitWork): FileState {
+export function withRejected(before: FileState, { rejected = {}, overflowOfRun, suppressed = 0 }: CommitWork): FileState {
   const counts = { ...before.rejected };
   const add = (reason: RejectReason, values: number): void => {
     if (values > 0) counts[reason] = (counts[reason] ?? 0) + values;
@@ -46,12 +47,13 @@ export function withRejected(before: FileState, { rejected = {}, overflowOfRun }
   add("overflow", rejected.overflow ?? 0);
   const overflow = Math.max(before.overflowOfRun, overflowOfRun ?? 0);
   add("overflow", overflow - before.overflowOfRun);
-  return { ...before, rejected: counts, overflowOfRun: overflow };
+  return { ...before, rejected: counts, overflowOfRun: overflow, suppressed: before.suppressed + suppressed };
 }
 
 /** True when the work changes nothing on disk: while nothing is stored (`isStoring` false), ids that are reserved there cost no write. */
 export function writesNothing(state: FileState, work: CommitWork, isStoring: boolean): boolean {
   const countsNothing =
+    (work.suppressed ?? 0) === 0 &&
     Object.values(work.rejected ?? {}).every((n) => n === 0) &&
     (work.overflowOfRun ?? 0) <= (work.run === state.run ? state.overflowOfRun : 0) &&
     (work.deliveredUnstored ?? []).length === 0 &&

@@ -6,11 +6,13 @@ import {
   ALL_GOOD,
   BAD,
   baseTime,
+  CHANGES,
   CLOCK_SYNCED,
   DOUBTS,
   FAULT_OF_CODE,
   GOOD,
   KNOWN_FLAGS,
+  partOf,
   planOf,
   SOURCE_TIMES,
   VERSION,
@@ -29,7 +31,7 @@ const reader = new ByteReader();
  * The readings are those of `scratch`: valid until it is used for the next readout. What is in them (strings, arrays) is never used again.
  */
 export function decodeReadout(layout: Layout, payload: Uint8Array, scratch: ReadingScratch = createReadingScratch()): Readout {
-  const { columns, stateBytes, boolBytes } = planOf(layout);
+  const whole = planOf(layout);
   reader.start(payload);
   const version = reader.byte();
   if (version !== VERSION) reader.fail(`version ${version} instead of ${VERSION}`);
@@ -39,7 +41,10 @@ export function decodeReadout(layout: Layout, payload: Uint8Array, scratch: Read
   const time = reader.view.getFloat64(headerAt, true);
   const spanMs = reader.view.getFloat64(headerAt + 8, true);
   const variables = reader.varint();
-  if (variables !== columns.length) reader.fail(`${variables} variables instead of the layout's ${columns.length}`);
+  const total = whole.columns.length;
+  if (variables !== total) reader.fail(`${variables} variables instead of the layout's ${total}`);
+  const places = flags & CHANGES ? takePlaces(reader, total) : undefined;
+  const { columns, stateBytes, boolBytes } = places ? partOf(whole, places) : whole;
   const statesAt = flags & ALL_GOOD ? -1 : reader.skip(stateBytes);
   const boolsAt = reader.skip(boolBytes);
 
@@ -71,7 +76,37 @@ export function decodeReadout(layout: Layout, payload: Uint8Array, scratch: Read
       return true;
     });
   if (reader.left > 0) reader.fail(`${reader.left} bytes too many`);
-  return { time, spanMs, clockSynced: (flags & CLOCK_SYNCED) !== 0, readings };
+  const readout = { time, spanMs, clockSynced: (flags & CLOCK_SYNCED) !== 0 };
+  return places ? { ...readout, ...spread(readings, places, total) } : { ...readout, readings };
+}
+
+/** The places of the layout that a readout of changes is about. */
+function takePlaces(reader: ByteReader, total: number): readonly number[] {
+  const count = reader.length(8);
+  if (count > total) reader.fail(`${count} changes of ${total} variables`);
+  const places: number[] = [];
+  for (let next = 0; places.length < count; ) {
+    const place = next + reader.varint();
+    if (place >= total) reader.fail(`a change of variable ${place} of ${total}`);
+    places.push(place);
+    next = place + 1;
+  }
+  return places;
+}
+
+/** Readings at their places in the layout; the others are unchanged. */
+function spread(
+  readings: readonly (Reading | undefined)[],
+  places: readonly number[],
+  total: number,
+): Pick<Readout, "readings" | "unchanged"> {
+  const all = new Array<Reading | undefined>(total).fill(undefined);
+  const unchanged = new Uint8Array(total).fill(1);
+  for (const [i, place] of places.entries()) {
+    all[place] = readings[i];
+    unchanged[place] = 0;
+  }
+  return { readings: all, unchanged };
 }
 
 /** True when the clock that stamped this readout was synchronised; true where the payload is not a readout. */

@@ -8,6 +8,7 @@ import {
   ALL_GOOD,
   BAD,
   baseTime,
+  CHANGES,
   CLOCK_SYNCED,
   type Column,
   DOUBTS,
@@ -15,6 +16,7 @@ import {
   GOOD,
   MAX_WHOLE_TIME,
   type Plan,
+  partOf,
   planOf,
   SOURCE_TIMES,
   UNCERTAIN,
@@ -32,6 +34,8 @@ export interface EncodedReadout {
   readonly count: number;
   /** Readings of EXPLORATION variables, bad ones too. */
   readonly explorationCount: number;
+  /** Readings of all variables that are as they were reported last, and are not in it. */
+  readonly unchangedCount: number;
 }
 
 const writer = new ByteWriter();
@@ -43,19 +47,19 @@ const writer = new ByteWriter();
  * Throws RangeError if the readings do not follow the layout.
  */
 export function encodeReadout(layout: Layout, readout: Readout): EncodedReadout {
-  const plan = planFor(layout, readout);
-  const { readings } = readout;
+  const written = writtenOf(layout, readout);
+  const { plan, readings, unchangedCount } = written;
   const { length } = readings;
   const found = nothingFound();
   judge(plan, readings, 0, length, found);
-  const places = begin(writer, plan, readout, found);
+  const places = begin(writer, written, readout, found);
   putValues(plan, readings, 0, length, found, writer, places);
   if (found.hasBad) new BadReadings(readings, found.bad).put(0, length);
-  const timeFlags = found.hasTimes ? putTimes(readout, found) : 0;
+  const timeFlags = found.hasTimes ? putTimes(readings, readout.time, found) : 0;
   if (found.hasDoubts) putDoubts(writer, readings, (i) => !found.bad?.has(i));
-  writer.orByte(1, flagsOf(readout, places) | timeFlags | doubtFlag(found));
+  writer.orByte(1, flagsOf(readout, written, places) | timeFlags | doubtFlag(found));
   const { count, explorationCount } = found;
-  return { payload: writer.take(), count, explorationCount };
+  return { payload: writer.take(), count, explorationCount, unchangedCount };
 }
 
 /** Readings in one step: a millisecond or two before the code is compiled. */
@@ -63,8 +67,8 @@ const AT_ONCE = 5000;
 
 /** encodeReadout in steps, between which others may be encoded; the readings stay as they are until the end. */
 export function* encodeSteps(layout: Layout, readout: Readout, atOnce = AT_ONCE): Steps<EncodedReadout> {
-  const plan = planFor(layout, readout);
-  const { readings } = readout;
+  const written = writtenOf(layout, readout);
+  const { plan, readings, unchangedCount } = written;
   const { length } = readings;
   const found = nothingFound();
   for (let from = 0; from < length; from += atOnce) {
@@ -72,7 +76,7 @@ export function* encodeSteps(layout: Layout, readout: Readout, atOnce = AT_ONCE)
     yield;
   }
   const head = new ByteWriter();
-  const places = begin(head, plan, readout, found);
+  const places = begin(head, written, readout, found);
   const pieces: Uint8Array[] = [];
   const take = (put: () => void): void => {
     writer.start();
@@ -93,7 +97,7 @@ export function* encodeSteps(layout: Layout, readout: Readout, atOnce = AT_ONCE)
     const bad = new BadReadings(readings, found.bad);
     yield* takeAll((from, to) => bad.put(from, to));
   }
-  const times = new SourceTimes(readout, found);
+  const times = new SourceTimes(readings, readout.time, found);
   if (found.hasTimes) {
     for (let from = 0; from < length; from += atOnce) {
       times.count(from, Math.min(length, from + atOnce));
@@ -106,12 +110,12 @@ export function* encodeSteps(layout: Layout, readout: Readout, atOnce = AT_ONCE)
     take(() => putDoubts(writer, readings, (i) => !found.bad?.has(i)));
     yield;
   }
-  head.orByte(1, flagsOf(readout, places) | times.flags | doubtFlag(found));
+  head.orByte(1, flagsOf(readout, written, places) | times.flags | doubtFlag(found));
   const { count, explorationCount } = found;
-  return { payload: yield* joined([head.take(), ...pieces]), count, explorationCount };
+  return { payload: yield* joined([head.take(), ...pieces]), count, explorationCount, unchangedCount };
 }
 
-/** What is known of the readings before the first is written. */
+/** Facts about the readings, found before the first is written. */
 interface Found {
   count: number;
   explorationCount: number;
@@ -140,12 +144,32 @@ interface Places {
   readonly boolsAt: number;
 }
 
-function planFor(layout: Layout, { readings }: Readout): Plan {
+/** The readings that are written, with their plan. */
+interface Written {
+  readonly plan: Plan;
+  readonly readings: Readout["readings"];
+  /** Variables of the layout. */
+  readonly total: number;
+  /** Places of the readings in the layout; undefined: all of it is written. */
+  readonly places: readonly number[] | undefined;
+  readonly unchangedCount: number;
+}
+
+function writtenOf(layout: Layout, { readings, unchanged }: Readout): Written {
   const plan = planOf(layout);
-  const { length } = plan.columns;
-  if (readings.length !== length)
-    throw new RangeError(`a readout of ${layout.source.name} has ${readings.length} readings, its layout ${length} variables`);
-  return plan;
+  const { length: total } = plan.columns;
+  if (readings.length !== total)
+    throw new RangeError(`a readout of ${layout.source.name} has ${readings.length} readings, its layout ${total} variables`);
+  if (!unchanged) return { plan, readings, total, places: undefined, unchangedCount: 0 };
+  const places: number[] = [];
+  for (let place = 0; place < total; place++) if (unchanged[place] !== 1) places.push(place);
+  return {
+    plan: partOf(plan, places),
+    readings: places.map((place) => readings[place]),
+    total,
+    places,
+    unchangedCount: total - places.length,
+  };
 }
 
 /** Most readouts are all good: whether this one is shows before a byte of states is spent on it. */
@@ -188,7 +212,7 @@ function judge({ columns }: Plan, readings: Readout["readings"], from: number, t
 }
 
 /** Writes all that comes before the values, with room for those of a fixed width behind it. */
-function begin(head: ByteWriter, plan: Plan, { time, spanMs }: Readout, { isAllGood }: Found): Places {
+function begin(head: ByteWriter, { plan, total, places }: Written, { time, spanMs }: Readout, { isAllGood }: Found): Places {
   head.start();
   head.reserve(plan.fixedBytes);
   head.putByte(VERSION);
@@ -196,9 +220,19 @@ function begin(head: ByteWriter, plan: Plan, { time, spanMs }: Readout, { isAllG
   head.view.setFloat64(head.position, time, true);
   head.view.setFloat64(head.position + 8, spanMs, true);
   head.position += 16;
-  head.putVarint(plan.columns.length);
+  head.putVarint(total);
+  if (places) putPlaces(head, places);
   const statesAt = isAllGood ? -1 : head.putZeros(plan.stateBytes);
   return { statesAt, boolsAt: head.putZeros(plan.boolBytes) };
+}
+
+function putPlaces(head: ByteWriter, places: readonly number[]): void {
+  head.putVarint(places.length);
+  let next = 0;
+  for (const place of places) {
+    head.putVarint(place - next);
+    next = place + 1;
+  }
 }
 
 /** The values go to `writer`, bits of states and bools to the places in `head`. */
@@ -226,8 +260,8 @@ function putValues(
 }
 
 /** Those of the readout, without its source times. */
-const flagsOf = ({ clockSynced }: Readout, { statesAt }: Places): number =>
-  (clockSynced ? CLOCK_SYNCED : 0) | (statesAt < 0 ? ALL_GOOD : 0);
+const flagsOf = ({ clockSynced }: Readout, { places }: Written, { statesAt }: Places): number =>
+  (clockSynced ? CLOCK_SYNCED : 0) | (statesAt < 0 ? ALL_GOOD : 0) | (places ? CHANGES : 0);
 
 /** Memory that has just come from the system is slow to write. */
 function* joined(pieces: readonly Uint8Array[]): Steps<Uint8Array> {
@@ -335,9 +369,9 @@ class BadReadings {
 }
 
 /** Gives the flags that the times need. */
-function putTimes(readout: Readout, found: Found): number {
-  const times = new SourceTimes(readout, found);
-  const { length } = readout.readings;
+function putTimes(readings: Readout["readings"], time: number, found: Found): number {
+  const times = new SourceTimes(readings, time, found);
+  const { length } = readings;
   times.count(0, length);
   times.begin();
   times.put(0, length);
@@ -353,7 +387,7 @@ class SourceTimes {
   #previousIndex = 0;
   #previousTime: number;
 
-  constructor({ readings, time }: Readout, { bad }: Found) {
+  constructor(readings: Readout["readings"], time: number, { bad }: Found) {
     this.#readings = readings;
     this.#unfitOf = bad;
     this.#previousTime = baseTime(time);

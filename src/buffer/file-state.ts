@@ -6,7 +6,7 @@ import { AccountCopy, keptAccount } from "./account.ts";
 import type { Ledger, Position } from "./buffer.ts";
 import type { SavedAge } from "./file-age.ts";
 import { union } from "./position.ts";
-import { MIGRATIONS, SCHEMA, SCHEMA_VERSION } from "./schema.ts";
+import { MIGRATIONS, SCHEMA, SCHEMA_VERSION, SUPPRESSED } from "./schema.ts";
 import { DamagedFileError } from "./set-aside.ts";
 import type { SinkState, SinksState } from "./sink-state.ts";
 import { type StampRange, type StampRow, stampRange } from "./stamps.ts";
@@ -19,6 +19,8 @@ export interface FileState extends SinksState {
   readonly lastSeq: number;
   readonly layouts: ReadonlyMap<string, number>;
   readonly rejected: Ledger["rejected"];
+  /** Values of all variables that were not reported. */
+  readonly suppressed: number;
   /** Of these, what `run` has reported as overflow. */
   readonly overflowOfRun: number;
   /** Rising and apart. */
@@ -180,7 +182,8 @@ export function load(db: Database.Database): FileState & FileIdentity {
       sinks,
       garbage: union([{ from: first, to: meta.next_id }]),
       layouts: new Map(layouts.map(({ key, id }) => [key, id])),
-      rejected: Object.fromEntries(rejected.map(({ reason, n }) => [reason, n])),
+      rejected: Object.fromEntries(rejected.flatMap(({ reason, n }) => (reason === SUPPRESSED ? [] : [[reason, n]]))),
+      suppressed: rejected.find(({ reason }) => reason === SUPPRESSED)?.n ?? 0,
       overflowOfRun: meta.overflow_of_run,
       stamps: db.prepare<[], StampRow>("SELECT * FROM stamp ORDER BY from_id").all().map(stampRange),
       age: { ageMs: meta.age, downMs: meta.down, at: meta.age_at },

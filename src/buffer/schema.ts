@@ -19,6 +19,9 @@ CREATE TABLE account (one INTEGER PRIMARY KEY CHECK (one = 1), body TEXT NOT NUL
 CREATE TABLE layout_copy (id INTEGER PRIMARY KEY, key TEXT NOT NULL, body BLOB NOT NULL) STRICT;
 `;
 
+/** In `rejected`: the values that were not reported, which are no loss. */
+export const SUPPRESSED = "suppressed";
+
 /** One meta row. Ids are ours and not SQLite's, so that they are never used again, not even after the file was emptied. */
 export const SCHEMA = `
 CREATE TABLE meta (one INTEGER PRIMARY KEY CHECK (one = 1), epoch TEXT NOT NULL, next_id INTEGER NOT NULL,

@@ -445,7 +445,8 @@ export class Store {
       const values = waiting[reason] ?? 0;
       if (values > 0) rejected[reason] = (rejected[reason] ?? 0) + values;
     }
-    this.#listener.ledger({ ...ledger, rejected }, this.#buffer.bytes(), this.#fillOf(this.#buffer));
+    const suppressed = ledger.suppressed + this.#group.suppressed;
+    this.#listener.ledger({ ...ledger, rejected, suppressed }, this.#buffer.bytes(), this.#fillOf(this.#buffer));
   }
 
   /** As it was last, where it cannot be read: the next commit says what is wrong. */

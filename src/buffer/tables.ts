@@ -8,7 +8,7 @@ import type { FileState } from "./file-state.ts";
 import { layoutRows, packedLayout } from "./layout-rows.ts";
 import { clockOf, correctedTime, joinedSpan, type LossSpan, type LossTime, NEVER_CORRECTED, withHidden } from "./losses.ts";
 import { type IdRange, without } from "./position.ts";
-import { checksumOf } from "./schema.ts";
+import { checksumOf, SUPPRESSED } from "./schema.ts";
 import { type SinkState, valuesFor } from "./sink-state.ts";
 import type { StampRange } from "./stamps.ts";
 
@@ -58,6 +58,7 @@ export class Tables {
     for (const id of before.sinks.keys()) if (!after.sinks.has(id)) this.#sql.forgetSink.run(id);
     if (before.rejected !== after.rejected)
       for (const [reason, values] of Object.entries(after.rejected)) this.#sql.saveRejected.run(reason, values);
+    if (before.suppressed !== after.suppressed) this.#sql.saveRejected.run(SUPPRESSED, after.suppressed);
     if (before.stamps !== after.stamps) this.#saveStamps(after.stamps);
     this.#sql.saveMeta.run(after.reservedId, after.run, after.lastSeq, after.overflowOfRun);
     this.#account.save();

@@ -29,8 +29,9 @@ export class Unstored {
   }
 
   numbered(batches: readonly NewBatch[]): readonly StoredBatch[] {
-    return batches.map(({ seq, layoutKey, time, count, explorationCount, payload }) => {
-      return { id: -seq, layout: -(this.#layouts.get(layoutKey)?.number ?? 0), time, count, explorationCount, payload };
+    return batches.map(({ seq, layoutKey, time, count, explorationCount, payload, shown }) => {
+      const layout = -(this.#layouts.get(layoutKey)?.number ?? 0);
+      return { id: -seq, layout, time, count, explorationCount, payload, ...(shown && { shown }) };
     });
   }
 }

@@ -59,6 +59,8 @@ export interface SourceCounters {
   readonly overruns: number;
   readonly values_read: number;
   readonly values_faulted: number;
+  /** Values that were as they were reported last, and were not reported (report by exception). */
+  readonly values_unchanged: number;
   readonly connects: number;
 }
 

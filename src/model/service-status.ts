@@ -128,6 +128,8 @@ export interface BufferStatus {
   readonly unanswered_bytes: number;
   /** Values that were read and not accepted, by reason; kept over restarts. */
   readonly rejected: Readonly<Record<string, number>>;
+  /** Values that were read and not reported, being as they were reported last (report by exception); kept over restarts. */
+  readonly suppressed: number;
   /**
    * Sinks that were removed, what waits for them in case they return, and what was dropped because they did not; the name where this run of
    * the process knew it.

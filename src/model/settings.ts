@@ -7,15 +7,17 @@ import { uuidSchema } from "./uuid.ts";
 
 /** `longest` keeps what becomes a timer within what a timer can do. */
 const duration = (fallback: string, longest = "24h") =>
+  durationText(longest)
+    .default(fallback)
+    .transform((text) => parseDuration(text) ?? 0);
+const durationText = (longest: string) =>
   z
     .string()
     .refine((text) => parseDuration(text) !== undefined, "expected a duration such as 250ms, 5s, 2min, 1h or 30d")
     .refine((text) => {
       const [ms, longestMs] = [parseDuration(text), parseDuration(longest)];
       return ms === undefined || longestMs === undefined || (ms > 0 && ms <= longestMs);
-    }, `expected a duration above zero and at most ${longest}`)
-    .default(fallback)
-    .transform((text) => parseDuration(text) ?? 0);
+    }, `expected a duration above zero and at most ${longest}`);
 
 const SIZES: Readonly<Record<string, number>> = { B: 1, KiB: 2 ** 10, MiB: 2 ** 20, GiB: 2 ** 30 };
 const parseSize = (text: string): number | undefined => {
@@ -53,6 +55,10 @@ export const passwordNetworksSchema = z
     "Networks within which the configuration API may move the host that a password of this machine goes to; elsewhere it waits for `collector secret confirm`",
   );
 
+const report = z.enum(["all", "changes"]);
+const deadband = z.number().min(0).max(1e300);
+const deadbandPercent = z.number().min(0).max(100);
+
 /** The local settings of every source, whatever its type; the driver adds its own options to these. */
 export const sourceSettingsSchema = z.strictObject({
   interval: z
@@ -69,6 +75,31 @@ export const sourceSettingsSchema = z.strictObject({
     "How long what was learned of the way in which the device wants to be asked (a pause, smaller blocks) is kept where it is not seen any more",
   ),
   max_connections: z.int().min(1).max(64).optional().describe("Connections the device takes at once; default: the driver's"),
+  report: report
+    .default("all")
+    .describe(
+      "Values that are reported: `all` of each readout, or `changes` alone (bad values, and what follows them, are always reported)",
+    ),
+  deadband: deadband
+    .default(0)
+    .describe("With report: changes, a number is reported where it differs from the one reported last by more than this"),
+  deadband_percent: deadbandPercent.default(0).describe("The same in percent of the number reported last; the larger of both counts"),
+  heartbeat: duration("10min", "7d").describe("With report: changes, the longest time without a report of a value"),
+  key_readouts: duration("1h", "7d").describe("With report: changes, how often a readout reports all values"),
+  report_variables: z
+    .record(
+      z.string().min(1).max(255),
+      z.strictObject({
+        report: report.optional(),
+        deadband: deadband.optional(),
+        deadband_percent: deadbandPercent.optional(),
+        heartbeat: durationText("7d")
+          .transform((text) => parseDuration(text) ?? 0)
+          .optional(),
+      }),
+    )
+    .optional()
+    .describe("The same for variables by name, in which * stands for any text; the first that matches counts"),
   password_file: z.string().min(1).optional().describe("File that holds the password of this source, one line"),
   password_networks: passwordNetworksSchema,
 });

@@ -88,6 +88,11 @@ export interface Readout {
   /** What was added to `time` because the clock was set right later, ms; 0: it had been right. Absent: `time` is as it was stamped. */
   readonly clockCorrectionMs?: number;
   readonly readings: readonly (Reading | undefined)[];
+  /**
+   * By place 1 for a variable that was read, and whose value is as it was reported last (report by exception); absent: there is none. As the
+   * readout is read it has its reading; as a sink gets the readout, it has none.
+   */
+  readonly unchanged?: Uint8Array | undefined;
 }
 
 /** What engineers call these types: IEC 61131-3 (2013), 6.4.2; OPC 10000-6, 5.1.2; C. */

@@ -11,7 +11,7 @@ const ABOUT = [
 ].join("\n\n");
 
 type Source = ServiceStatus["sources"][number];
-const counters = { readouts: 5, failed_readouts: 1, overruns: 2, values_read: 40, values_faulted: 3, connects: 4 };
+const counters = { readouts: 5, failed_readouts: 1, overruns: 2, values_read: 40, values_faulted: 3, values_unchanged: 0, connects: 4 };
 
 const source = (name: string, more: Partial<Source> = {}): Source => ({
   uuid: `uuid of ${name}`,
@@ -36,7 +36,7 @@ const statusWith = (more: Partial<ServiceStatus>): ServiceStatus => ({
   config: { origin: "api", api_url: "http://127.0.0.1:8420", ok: true, message: null, since: null, warnings: [] },
   sources: [],
   sinks: [],
-  buffer: { bytes: 4096, max_bytes: 8192, unanswered_bytes: 10, rejected: { overflow: 7 }, removed_sinks: [], lost: null },
+  buffer: { bytes: 4096, max_bytes: 8192, unanswered_bytes: 10, rejected: { overflow: 7 }, suppressed: 0, removed_sinks: [], lost: null },
   alarms: [reported("a full disk", "disk_fills")],
   ...more,
 });

@@ -38,6 +38,9 @@ export function defineBufferMetrics(set: MetricSet): void {
   set.gauge("buffer_unanswered_bytes", "Bytes of batches that are not committed yet", [], (metric) =>
     metric.set(set.now.buffer.unanswered_bytes),
   );
+  set.counter("buffer_values_suppressed_total", "Values that were read and not reported, being as they were reported last", [], (metric) =>
+    metric.inc(set.now.buffer.suppressed),
+  );
   set.counter("buffer_values_rejected_total", "Values that were read and not accepted by the buffer, by reason", ["reason"], (metric) => {
     for (const reason of REJECT_REASONS) metric.inc({ reason }, set.now.buffer.rejected[reason] ?? 0);
   });

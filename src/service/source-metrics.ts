@@ -15,6 +15,7 @@ const SOURCE_COUNTERS = {
   overruns: ["overruns_total", "Ticks that were skipped because a readout was still under way"],
   values_read: ["values_read_total", "Values that were good or uncertain"],
   values_faulted: ["values_faulted_total", "Variables that had a fault instead of a value, once per readout"],
+  values_unchanged: ["values_unchanged_total", "Values that were as they were reported last, and were not reported"],
   connects: ["connects_total", "Connections that were opened or tried"],
 } as const;
 const COUNTED = Object.keys(SOURCE_COUNTERS) as readonly (keyof typeof SOURCE_COUNTERS)[];

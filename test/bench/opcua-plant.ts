@@ -36,7 +36,7 @@ export const reportOf = (layout: Layout, intervalMs: number): SourceReport => ({
   next_retry_at: null,
   interval_ms: intervalMs,
   warnings: [],
-  counters: { readouts: 0, failed_readouts: 0, overruns: 0, values_read: 0, values_faulted: 0, connects: 0 },
+  counters: { readouts: 0, failed_readouts: 0, overruns: 0, values_read: 0, values_faulted: 0, values_unchanged: 0, connects: 0 },
   faults: [],
   layout,
 });

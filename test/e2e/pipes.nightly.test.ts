@@ -83,7 +83,7 @@ function manySources(): object {
     next_retry_at: null,
     interval_ms: 1000,
     warnings: [{ code: "device_limited", severity: "note", text: TEXT, since: "2026-11-20T07:00:00.000Z" }],
-    counters: { readouts: 1, failed_readouts: 0, overruns: 0, values_read: 1, values_faulted: 0, connects: 1 },
+    counters: { readouts: 1, failed_readouts: 0, overruns: 0, values_read: 1, values_faulted: 0, values_unchanged: 0, connects: 1 },
     faults: [],
   };
   return {

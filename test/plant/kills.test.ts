@@ -7,7 +7,7 @@ const status = (changed: object = {}, buffer: object = {}) => ({
     { uuid: "", name: "server", type: "opcua", state: "OK", ledger: null },
     { uuid: "", name: "broker", type: "mqtt", state: "OK", ledger: { ...ledger, ...changed } },
   ],
-  buffer: { rejected: {}, lost: null, ...buffer },
+  buffer: { rejected: {}, suppressed: 0, lost: null, ...buffer },
 });
 
 test("an account is exact only where all that was accepted was delivered and has come", () => {

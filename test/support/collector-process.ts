@@ -80,6 +80,7 @@ export interface ServiceStatusJson {
   }[];
   readonly buffer: {
     readonly rejected: Readonly<Record<string, number>>;
+    readonly suppressed: number;
     readonly removed_sinks?: readonly { readonly uuid: string; readonly pending: number; readonly until: string | null }[];
     readonly lost: object | null;
   };

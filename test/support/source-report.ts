@@ -12,7 +12,7 @@ export const sourceReport = (name: string, more: Partial<SourceReport> = {}): So
   next_retry_at: null,
   interval_ms: 1000,
   warnings: [],
-  counters: { readouts: 1, failed_readouts: 0, overruns: 0, values_read: 2, values_faulted: 0, connects: 1 },
+  counters: { readouts: 1, failed_readouts: 0, overruns: 0, values_read: 2, values_faulted: 0, values_unchanged: 0, connects: 1 },
   faults: [],
   layout: null,
   ...more,

@@ -6,6 +6,7 @@ import type { ReasonError } from "../../model/reason.ts";
 import type { PlanView } from "../../model/source-insight.ts";
 import type { Warning } from "../../model/warning.ts";
 import { planFacts } from "../../service/words/plan-words.ts";
+import { sparedWords } from "../../service/words/service-words.ts";
 import { type CommandIo, complain, EXIT, type ExitCode } from "../io.ts";
 import { writeLines } from "../lines.ts";
 import { knownByService, lookIntoService, withService } from "../service/known.ts";
@@ -35,6 +36,8 @@ interface Planned {
   readonly from: "service" | "own connection";
   readonly plan: PlanView;
   readonly warnings: readonly Warning[];
+  /** The part of its values that report by exception spares; absent: all are reported, or the service does not read it. */
+  readonly spared?: string | undefined;
 }
 
 /** `collector plan SOURCE`: what a readout asks for, how long it takes, and which interval it fits. Throws UsageError. */
@@ -46,9 +49,10 @@ async function planned(name: string, options: PlanOptions, io: CommandIo): Promi
   const known = await knownByService(name, options.config, io);
   if (known) {
     const { source, plan: view } = await lookIntoService({ source: known.uuid }, options.config, io);
-    const { type, endpoint, warnings } = source;
+    const { type, endpoint, warnings, counters } = source;
     if (view?.measured) {
-      print({ name: source.name, type, endpoint: endpoint ?? "-", from: "service", plan: view, warnings }, options, io);
+      const spared = sparedWords(counters);
+      print({ name: source.name, type, endpoint: endpoint ?? "-", from: "service", plan: view, warnings, spared }, options, io);
       return EXIT.good;
     }
     complain(io, "the service has not read this source yet; it is read once more over a connection of its own");
@@ -99,16 +103,18 @@ async function measured({ spec, permit }: ConfiguredSource, options: PlanOptions
 }
 
 function print(planned: Planned, options: PlanOptions, io: CommandIo): void {
-  const { name, type, endpoint, from, plan: view, warnings } = planned;
+  const { name, type, endpoint, from, plan: view, warnings, spared } = planned;
   if (options.json) {
-    io.stdout.write(`${toJson({ source: { name, type, endpoint }, from, ...view, warnings })}\n`);
+    io.stdout.write(
+      `${toJson({ source: { name, type, endpoint }, from, ...view, ...(spared !== undefined && { reported: spared }), warnings })}\n`,
+    );
     return;
   }
   writeLines(io, planText(planned, options.requests ?? false));
 }
 
 /** For people: the sums, whether they fit, then the requests. Pure. */
-export function planText({ name, type, endpoint, from, plan: view, warnings }: Planned, isWhole: boolean): readonly string[] {
+export function planText({ name, type, endpoint, from, plan: view, warnings, spared }: Planned, isWhole: boolean): readonly string[] {
   const { requests } = view;
   const shown = isWhole ? view.first_requests : view.first_requests.slice(0, SHOWN);
   const rows = shown.map((one) => [one.words, String(one.variables), String(one.bytes)]);
@@ -116,7 +122,9 @@ export function planText({ name, type, endpoint, from, plan: view, warnings }: P
   const how = from === "service" ? "as the service reads it" : "over a connection of its own";
   return [
     `${name} (${type} ${endpoint}), ${how}`,
-    ...planFacts(view, name).map(({ label, words }) => `  ${`${label}:`.padEnd(10)} ${words}`),
+    ...[...planFacts(view, name), ...(spared === undefined ? [] : [{ label: "Reported", words: spared }])].map(
+      ({ label, words }) => `  ${`${label}:`.padEnd(10)} ${words}`,
+    ),
     ...warnings.map(({ text }) => `  Note: ${text}`),
     "",
     ...formatTable([["REQUEST", "VARIABLES", "BYTES"], ...rows], new Set([1, 2])),

@@ -29,7 +29,7 @@ function source(n: number, error: Error | null = null, more: Partial<SourceStatu
     next_retry_at: null,
     interval_ms: 1000,
     warnings: [],
-    counters: { readouts: 300, failed_readouts: 0, overruns: 0, values_read: 600, values_faulted: 0, connects: 1 },
+    counters: { readouts: 300, failed_readouts: 0, overruns: 0, values_read: 600, values_faulted: 0, values_unchanged: 0, connects: 1 },
     faults: [],
     ...more,
   };
@@ -47,7 +47,7 @@ const report = (sources: readonly SourceStatus[]): ServiceStatus => ({
   config: { origin: "api", api_url: "http://127.0.0.1:8420", ok: true, message: null, since: "2026-11-20T07:00:00.000Z", warnings: [] },
   sources,
   sinks: [],
-  buffer: { bytes: 0, max_bytes: 2 ** 30, unanswered_bytes: 0, rejected: {}, removed_sinks: [], lost: null },
+  buffer: { bytes: 0, max_bytes: 2 ** 30, unanswered_bytes: 0, rejected: {}, suppressed: 0, removed_sinks: [], lost: null },
   alarms: [],
 });
 const rowsIn = (lines: readonly string[]): number => lines.reduce((sum, { length }) => sum + Math.max(1, Math.ceil(length / 80)), 0);

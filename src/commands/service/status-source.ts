@@ -2,7 +2,7 @@ import { formatDuration } from "../../base/duration.ts";
 import { shellWord } from "../../base/shell-word.ts";
 import type { SourceStatus } from "../../model/service-status.ts";
 import type { ReportedWarning } from "../../model/warning.ts";
-import { forWords } from "../../service/words/service-words.ts";
+import { forWords, sparedWords } from "../../service/words/service-words.ts";
 import { sourceStateWords } from "../../service/words/state-words.ts";
 import { faultSteps, faultWords, foldedNotes } from "../../service/words/trouble.ts";
 import { UsageError } from "../io.ts";
@@ -27,6 +27,7 @@ export function sourceLines(source: SourceStatus, trouble: readonly string[], no
   const { name, uuid, type, endpoint, status, since, interval_ms: intervalMs, counters, faults, warnings, capture } = source;
   const { state, configured_variables: configured, last_readout_at: lastAt } = status;
   const word = shellWord(name, "SOURCE");
+  const spared = sparedWords(counters);
   return [
     `${name} (${type} ${endpoint ?? "without an address"})`,
     `  State:     ${state.type === "ERROR" ? "ERROR " : ""}${sourceStateWords(source)} for ${forWords(since, nowMs)}`,
@@ -35,6 +36,7 @@ export function sourceLines(source: SourceStatus, trouble: readonly string[], no
     `  Variables: ${configured} configured, ${faults.length >= 100 ? "100 or more" : faults.length} bad`,
     `  Readouts:  ${counters.readouts}, ${counters.failed_readouts} without a good value, ${counters.overruns} skipped`,
     `  Values:    ${counters.values_read} read, ${counters.values_faulted} bad; ${counters.connects} connections opened`,
+    ...(spared === undefined ? [] : [`  Reported:  ${spared}`]),
     `  Uuid:      ${uuid}`,
     ...(capture ? [`  Capture:   ${capture.file}: what passed before it failed (${capture.at})`] : []),
     ...(trouble.length === 0 ? [] : ["", ...trouble]),

@@ -23,7 +23,7 @@ const press: SourceStatus = {
   next_retry_at: null,
   interval_ms: 1000,
   warnings: [],
-  counters: { readouts: 7200, failed_readouts: 0, overruns: 3, values_read: 86_400, values_faulted: 0, connects: 1 },
+  counters: { readouts: 7200, failed_readouts: 0, overruns: 3, values_read: 86_400, values_faulted: 0, values_unchanged: 0, connects: 1 },
   faults: [],
 };
 const oven: SourceStatus = {
@@ -58,7 +58,7 @@ const report = (more: Partial<ServiceStatus> = {}): ServiceStatus => ({
   config: { origin: "api", api_url: "http://127.0.0.1:8420", ok: true, message: null, since: "2026-11-20T07:00:00.000Z", warnings: [] },
   sources: [press],
   sinks: [broker],
-  buffer: { bytes: 12 * 2 ** 20, max_bytes: 2 ** 30, unanswered_bytes: 0, rejected: {}, removed_sinks: [], lost: null },
+  buffer: { bytes: 12 * 2 ** 20, max_bytes: 2 ** 30, unanswered_bytes: 0, rejected: {}, suppressed: 0, removed_sinks: [], lost: null },
   alarms: [],
   ...more,
 });
@@ -171,6 +171,7 @@ SINK                                  TYPE  ENDPOINT     STATE  FOR        DELIV
           max_bytes: 2 ** 20,
           unanswered_bytes: 2048,
           rejected: { overflow: 7 },
+          suppressed: 5,
           removed_sinks: [
             { uuid: "sink-9", name: null, pending: 12, until: "2026-11-21T08:00:00.000Z", dropped: {} },
             { uuid: "sink-8", name: "old", pending: 0, until: null, dropped: { sink_removed: 7, refused: 1 } },

@@ -27,7 +27,7 @@ export const reportOf = (n: number, changes: Partial<Report> = {}): Report => ({
   next_retry_at: null,
   warnings: [],
   interval_ms: 1000,
-  counters: { readouts: 1, failed_readouts: 0, overruns: 0, values_read: 1, values_faulted: 0, connects: 1 },
+  counters: { readouts: 1, failed_readouts: 0, overruns: 0, values_read: 1, values_faulted: 0, values_unchanged: 0, connects: 1 },
   faults: [],
   layout: null,
   ...changes,
@@ -62,7 +62,7 @@ export const HEAD: PageHead = {
   started_at: SINCE,
   config: { origin: "api", api_url: "http://127.0.0.1:8420", ok: true, message: null, since: SINCE, warnings: [] },
   sinks: [sinkOf()],
-  buffer: { bytes: 1, max_bytes: 1000, unanswered_bytes: 0, rejected: {}, removed_sinks: [], lost: null },
+  buffer: { bytes: 1, max_bytes: 1000, unanswered_bytes: 0, rejected: {}, suppressed: 0, removed_sinks: [], lost: null },
   alarms: [],
 };
 

@@ -1,7 +1,7 @@
 import { formatBytes } from "../../base/bytes.ts";
 import { formatDuration } from "../../base/duration.ts";
 import { countOf } from "../../base/number.ts";
-import type { BufferLeft, ConfigChange, ServiceStatus, SinkStatus } from "../../model/service-status.ts";
+import type { BufferLeft, ConfigChange, ServiceStatus, SinkStatus, SourceStatus } from "../../model/service-status.ts";
 import type { ReportedWarning } from "../../model/warning.ts";
 import { WARNINGS } from "../../model/words/warnings.ts";
 
@@ -70,13 +70,22 @@ export const bufferWords = ({
   left,
   unanswered_bytes,
   rejected,
+  suppressed,
   lost,
   removed_sinks,
 }: ServiceStatus["buffer"]): readonly string[] => [
   `${left ? `${leftWords(left)}; ` : ""}${formatBytes(bytes)} of ${formatBytes(max_bytes)}; ${formatBytes(unanswered_bytes)} being written${rejectedWords(rejected)}`,
+  ...(suppressed > 0 ? [`${suppressed} values were as reported last, and not reported again`] : []),
   ...(lost ? [`loss unknown since ${lost.since}: ${lost.why}`] : []),
   ...removed_sinks.map(removedWords),
 ];
+
+/** The part of a source's values that report by exception spares; undefined: it reports all of them. Pure. */
+export function sparedWords({ values_read: read, values_unchanged: unchanged }: SourceStatus["counters"]): string | undefined {
+  if (unchanged === 0) return undefined;
+  const percent = Math.min(100, (100 * unchanged) / Math.max(1, read));
+  return `changes alone; ${unchanged} values (${percent.toFixed(percent < 99 ? 0 : 1)} %) were as reported last, and spared`;
+}
 
 const HOUR_MS = 3_600_000;
 const MINUTE_MS = 60_000;

@@ -14,7 +14,7 @@ interface Learned extends LearnedRate {
 
 /** Part of what the server accepted last that is sent from then on: a window of the server may begin between two of ours. */
 const KEPT_PART = 0.8;
-/** The same where the rate was lowered just before: what was accepted then says too much. */
+/** Part that is sent where the rate was lowered just before: the acknowledgements of then say too much. */
 const KEPT_PART_AGAIN = 0.5;
 const AGAIN_MS = 10_000;
 /** The rate grows up to this part of the one that was refused: a burst after a stall of this thread still fits. */

@@ -51,6 +51,24 @@ describe("the message", () => {
     expect(readouts.map((readout) => "clock" in readout && readout.clock)).toEqual(["unsynchronised", "corrected", "synchronised"]);
   });
 
+  test("says how many values are as they were reported last, also where none has changed", () => {
+    const layout = layoutOf(["a", "uint16"], ["b", "uint16"], ["x", "uint16", true]);
+    const [some, none] = [Uint8Array.from([0, 1, 1]), Uint8Array.from([1, 1, 1])];
+    const batch = withReadouts(layout, readoutOf([good(1)], { unchanged: some }), readoutOf([], { unchanged: none }));
+    const { messages } = packed(batch, OPTIONS);
+    expect(messages.map(({ values }) => values)).toEqual([1]);
+    const { readouts } = JSON.parse(String(messages[0]?.payload)) as { readonly readouts: readonly object[] };
+    expect(readouts).toMatchObject([
+      { values: { a: 1 }, unchanged: 1 },
+      { values: {}, unchanged: 2 },
+    ]);
+    expect(packed(withReadouts(layout, readoutOf([], { unchanged: none })), OPTIONS).messages).toHaveLength(1);
+    expect(packed(withReadouts(layout, readoutOf([], { unchanged: none })), { ...OPTIONS, rows: { timestamps: "iso" } }).messages).toEqual(
+      [],
+    );
+    expect([...writeEach(withReadouts(layout, readoutOf([], { unchanged: none })), OPTIONS)]).toEqual([]);
+  });
+
   test("says of older data that it is older", () => {
     const payload = only({ ...batchOf(layoutOf(["a", "bool"]), [good(true)]), backlog: true });
     expect(JSON.parse(payload)).toMatchObject({ backlog: true, readouts: [{ values: { a: true } }] });

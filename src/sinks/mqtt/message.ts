@@ -130,19 +130,22 @@ interface Form {
   readonly close: string;
   /** The readings from <= place < to; returns how many. */
   readonly write: (readout: Readout, from: number, to: number) => number;
+  /** A readout in which no value has changed is written, too: it says so. */
+  readonly saysUnchanged: boolean;
 }
 
 function formOf(batch: SinkBatch, { int64, rows }: MessageOptions): Form {
   const { layout, backlog } = batch;
   if (rows) {
     const write: Form["write"] = (readout, from, to) => writeRows(out, layout, readout, rows.timestamps, { from, to });
-    return { open: () => "[", close: "]", write };
+    return { open: () => "[", close: "]", write, saysUnchanged: false };
   }
   const { head, columns } = prepare(layout);
   return {
     open: (id) => `{"v":1,"id":${JSON.stringify(id)}${head}`,
     close: backlog ? '],"backlog":true}' : "]}",
     write: (readout, from, to) => writeReadout(readout, columns, int64, from, to),
+    saysUnchanged: true,
   };
 }
 
@@ -183,7 +186,8 @@ class Packing {
     if (before > 0) out.byte(COMMA);
     const begin = out.length;
     const values = this.#form.write(readout, from, to);
-    if (values === 0) {
+    const saysUnchanged = this.#form.saysUnchanged && readout.unchanged !== undefined && from === 0 && to === this.#length;
+    if (values === 0 && !saysUnchanged) {
       out.rewind(before);
       return;
     }
@@ -208,7 +212,7 @@ class Packing {
   }
 
   end(): WrittenBatch {
-    if (!this.#isCut && this.#values > 0) {
+    if (!this.#isCut && this.#parts.length > 0) {
       const payload = out.copyBetween(this.#form.open(this.#batch.id), this.#form.close, this.#pool);
       return { messages: [{ payload, values: this.#values }], tooLarge: 0 };
     }
@@ -233,7 +237,7 @@ class Packing {
 
   /** The first bytes of what is written become a message. */
   #flush(bytes: number): void {
-    if (this.#values === 0) return;
+    if (this.#parts.length === 0) return;
     if (this.#sizeOf(bytes) > this.#options.maxBytes) this.#tooLarge += this.#values;
     else {
       const payload = out.copyBetween(
@@ -276,7 +280,17 @@ function writeReadout(readout: Readout, columns: Columns, int64: Int64, from: nu
   if (isDoubted) writeFaults("doubts", readings, columns, from, to, (reading) => isWritable(reading) && reading.doubt !== undefined);
   if (good < count) writeFaults("errors", readings, columns, from, to, (reading) => !isWritable(reading));
   if (hasSourceTimes) writeSourceTimes(readout, columns, from, to);
+  const unchanged = unchangedIn(readout, columns, from, to);
+  if (unchanged > 0) out.text(`,"unchanged":${unchanged}`);
   out.text("}");
+  return count;
+}
+
+/** Variables that were read, and are as they were reported last. */
+function unchangedIn({ unchanged }: Readout, columns: Columns, from: number, to: number): number {
+  if (!unchanged) return 0;
+  let count = 0;
+  for (let i = from; i < to; i++) if (unchanged[i] === 1 && isPublished(columns, i)) count++;
   return count;
 }
 

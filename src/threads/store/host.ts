@@ -85,6 +85,8 @@ export class StoreClient {
   #rejectedSpan: RejectedSpan | undefined;
   #unreportedSpan: RejectedSpan | undefined;
   #lastAlarm: string | undefined;
+  /** There are sinks that serve current values. */
+  #isServing = false;
   #isFull = false;
   #isClosed = false;
   #onDrained: (() => void) | undefined;
@@ -137,18 +139,34 @@ export class StoreClient {
 
   /** False: too much is unanswered, or the client is closed; the readout's values are counted as rejected (overflow). */
   append(layout: Layout, readout: Readout): boolean {
-    return this.#append(layout, readout, encodeReadout(layout, readout));
+    const whole = this.#wholeOf(readout);
+    return this.#append(layout, readout, encodeReadout(layout, readout), whole && encodeReadout(layout, whole));
   }
 
   /** append by slices; the readings stay as they are until then. It has its number once it is encoded. */
   async appendInSlices(layout: Layout, readout: Readout): Promise<boolean> {
-    return this.#append(layout, readout, await inSlices(encodeSteps(layout, readout), createYielder()));
+    const whole = this.#wholeOf(readout);
+    const encoded = await inSlices(encodeSteps(layout, readout), createYielder());
+    return this.#append(layout, readout, encoded, whole && (await inSlices(encodeSteps(layout, whole), createYielder())));
   }
 
-  #append(layout: Layout, readout: Readout, { payload, count, explorationCount }: EncodedReadout): boolean {
+  /** The readout with the values that are as they were: sinks that serve current values show when they were read. Undefined: it has all. */
+  #wholeOf({ unchanged, ...whole }: Readout): Readout | undefined {
+    return unchanged && this.#isServing ? whole : undefined;
+  }
+
+  #append(
+    layout: Layout,
+    readout: Readout,
+    { payload, count, explorationCount, unchangedCount: suppressed }: EncodedReadout,
+    whole: EncodedReadout | undefined,
+  ): boolean {
     this.#waitingSinceMs ??= performance.now();
     const { time, clockSynced, bootTimeMs } = readout;
-    const batch = { seq: this.#nextSeq, layoutKey: layoutKey(layout), time, count, explorationCount, payload, clockSynced, bootTimeMs };
+    const counts = { count, explorationCount, ...(suppressed > 0 && { suppressed }) };
+    const shown = whole && { payload: whole.payload, count: whole.count, explorationCount: whole.explorationCount };
+    const stamp = { time, clockSynced, bootTimeMs };
+    const batch = { seq: this.#nextSeq, layoutKey: layoutKey(layout), ...stamp, ...counts, payload, ...(shown && { shown }) };
     // One always fits.
     const isFull = this.#unanswered.size > 0 && this.#unansweredBytes + bytesOf(batch) > this.#maxUnansweredBytes;
     if (this.#isClosed || isFull) {
@@ -182,6 +200,11 @@ export class StoreClient {
     this.#sinks = sinks;
     if (this.#isReady) this.#unpostedSinks.push({ seq: this.#nextSeq, sinks });
     this.#flush();
+  }
+
+  /** Sinks that serve current values get whole readouts from now on. */
+  setServing(isServing: boolean): void {
+    this.#isServing = isServing;
   }
 
   unanswered(): { readonly batches: number; readonly bytes: number } {
@@ -354,4 +377,4 @@ export class StoreClient {
 }
 
 /** A batch's share of the client's memory. */
-const bytesOf = (batch: NewBatch): number => batch.payload.byteLength + BATCH_OVERHEAD_BYTES;
+const bytesOf = ({ payload, shown }: NewBatch): number => payload.byteLength + (shown?.payload.byteLength ?? 0) + BATCH_OVERHEAD_BYTES;

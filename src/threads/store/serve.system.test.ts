@@ -126,6 +126,33 @@ const firstValues = (rows: readonly StoredBatch[]): unknown[] =>
   });
 
 describe("store", () => {
+  it("keeps the changes alone and counts what they leave out, and hands whole readouts to sinks that serve current values", async () => {
+    const file = newFile();
+    const { client } = newClient();
+    const store = startStore(optionsOf(file), client);
+    const [every, latest] = [startDelivery(), startDelivery()];
+    store.post({ type: "delivery", port: every.port, of: "every" }, [every.port]);
+    store.post({ type: "delivery", port: latest.port, of: "latest" }, [latest.port]);
+    client.setSinks([A]);
+    const unchanged = Uint8Array.from([0, 1, 1, 1, 1, 1, 1, 1, 1, 1]);
+    client.append(layout, { ...plainReadout(10, 1), unchanged });
+    client.setServing(true);
+    client.append(layout, { ...plainReadout(10, 2), unchanged });
+    await client.appendInSlices(layout, { ...plainReadout(10, 3), unchanged });
+    await poll(() => [every.batches.length, latest.batches.length]).toEqual([3, 3]);
+    const seen = (rows: readonly StoredBatch[]) =>
+      rows.map(({ payload, count }) => [decodeReadout(layout, payload).readings.filter((one) => one !== undefined).length, count]);
+    expect(seen(every.batches)).toEqual([1, 1, 1].map((n) => [n, n]));
+    expect(every.batches[0]).not.toHaveProperty("shown");
+    expect(seen(latest.batches)).toEqual([1, 10, 10].map((n) => [n, n]));
+    expect(seen(rowsOf(file))).toEqual([1, 1, 1].map((n) => [n, n]));
+    await poll(() => store.ledger()).toMatchObject({ suppressed: 27, rejected: {}, sinks: [{ accepted: 3, pending: 3 }] });
+    store.post({ type: "stop" });
+    await poll(store.isClosed).toBe(true);
+    const next = startStore(optionsOf(file), client);
+    await poll(() => next.ledger()).toMatchObject({ suppressed: 27 });
+  });
+
   it("groups appends into commits, answers, and hands on what is committed with its layout", async () => {
     const file = newFile();
     const { client } = newClient();

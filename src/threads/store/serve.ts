@@ -168,7 +168,7 @@ class StoreServer implements StoreListener {
   }
 
   shown(batches: readonly StoredBatch[]): void {
-    this.#outboxes.latest.unstored(batches.map(withOwnPayload));
+    this.#outboxes.latest.unstored(batches.map(shownOf));
   }
 
   takesUnstored(): "all" | "some" | "none" {
@@ -190,10 +190,18 @@ class StoreServer implements StoreListener {
   #handOut(batches: readonly StoredBatch[], shown: number, give: (outbox: Outbox, batches: readonly StoredBatch[]) => void): void {
     const { every, latest } = this.#outboxes;
     const fresh = shown === 0 ? batches : batches.slice(shown);
-    if (every.isAttached() && latest.isAttached()) give(latest, fresh.map(withOwnPayload));
-    else if (latest.isAttached()) give(latest, fresh);
-    if (every.isAttached()) give(every, batches);
+    if (latest.isAttached()) give(latest, fresh.map(shownOf));
+    if (every.isAttached()) give(every, batches.map(keptOf));
   }
 }
 
-const withOwnPayload = (batch: StoredBatch): StoredBatch => ({ ...batch, payload: new Uint8Array(batch.payload) });
+/** A batch for sinks that serve current values, with memory of its own. */
+const shownOf = ({ shown, ...batch }: StoredBatch): StoredBatch =>
+  shown ? { ...batch, ...shown } : { ...batch, payload: new Uint8Array(batch.payload) };
+
+/** A batch for sinks that get the whole history. */
+function keptOf(batch: StoredBatch): StoredBatch {
+  if (!batch.shown) return batch;
+  const { shown, ...kept } = batch;
+  return kept;
+}

@@ -172,7 +172,7 @@ export function reportOf(layout: Layout, change: Partial<SourceReport> = {}): So
     next_retry_at: null,
     interval_ms: 1000,
     warnings: [],
-    counters: { readouts: 0, failed_readouts: 0, overruns: 0, values_read: 0, values_faulted: 0, connects: 0 },
+    counters: { readouts: 0, failed_readouts: 0, overruns: 0, values_read: 0, values_faulted: 0, values_unchanged: 0, connects: 0 },
     faults: [],
     layout,
     ...change,
