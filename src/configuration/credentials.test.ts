@@ -171,6 +171,14 @@ describe("the secrets of the configuration", () => {
     [{ security: "psk" }, {}, {}, "the key of the gateway is not on this machine; type `sudo collector secret set broker`"],
     [{ security: "psk" }, {}, { password: "p" }, undefined],
     [{ security: "certificate" }, {}, {}, undefined],
+    [
+      { proxy: "http://hall%203@proxy.example:3128" },
+      {},
+      {},
+      "the password of user \"hall 3\" is not on this machine; type `sudo collector secret set 'broker/users/hall 3'`",
+    ],
+    [{ proxy: "http://hall%203@proxy.example:3128" }, {}, { "users.hall 3.password": "p" }, undefined],
+    [{ proxy: "http://proxy.example:3128" }, {}, {}, undefined],
     [{}, { users: [] }, {}, undefined],
     [
       {},

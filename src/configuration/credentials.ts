@@ -6,6 +6,7 @@ import { readBoundedFile } from "../lib/bounded-file.ts";
 import { isAbsent } from "../lib/files.ts";
 import { messageOf } from "../model/failure.ts";
 import { nameInCommand } from "../model/name-in-command.ts";
+import { proxyIn } from "../model/proxy-address.ts";
 import { userSecretName } from "../model/sink-details.ts";
 import { DEFAULT_SETTINGS_FILE } from "./settings-file.ts";
 
@@ -191,7 +192,7 @@ export function missingPassword(
   isAwaited = false,
 ): Pick<SinkSpec, "missingSecret" | "awaitedSecret"> | undefined {
   const own = secrets["password"] === undefined ? neededSecret(details, settings) : undefined;
-  const [user, ...others] = own === undefined ? usersWithout(details, secrets) : [];
+  const [user, ...others] = own === undefined ? usersWithout(details, settings, secrets) : [];
   if (own === undefined && user === undefined) return undefined;
   const named = [user, ...others].map((name) => JSON.stringify(name)).join(", ");
   const [what, verb] =
@@ -218,10 +219,11 @@ function neededSecret(details: unknown, settings: unknown): string | undefined {
   return fieldOf(settings, "security") === "psk" ? "the key of the gateway" : undefined;
 }
 
-/** Users of a server of ours whose password is not here. */
-function usersWithout(details: unknown, secrets: Readonly<Record<string, string>>): readonly string[] {
+/** Users of a server of ours, and of the proxy on the way to a server, whose password is not here. */
+function usersWithout(details: unknown, settings: unknown, secrets: Readonly<Record<string, string>>): readonly string[] {
   const users = fieldOf(details, "users");
-  const names = Array.isArray(users) ? users.map(usernameIn).filter((name) => name !== undefined) : [];
+  const ofProxy = proxyIn(settings)?.user;
+  const names = [...(Array.isArray(users) ? users.map(usernameIn) : []), ofProxy].filter((name) => name !== undefined);
   return names.filter((name) => secrets[userSecretName(name)] === undefined);
 }
 

@@ -18,17 +18,27 @@ const TRANSLATED = new Networks(["64:ff9b:1::/48"]);
 
 const special = SPECIAL.map(([words, networks]) => ({ words, list: new Networks(networks) }));
 
-/** Judges addresses for data sources or data sinks; its words name the file and the line that would open one. Refuses a text that is not an IP address. */
+/**
+ * Judges addresses for data sources or data sinks; its words name the file and the line that would open one. Refuses a text that is not an IP
+ * address, but for a sink's server that a proxy looks up: its name is judged by its port, and refused where networks are named, which it may be
+ * outside of.
+ */
 export function permitOf(policy: Policy, what: "sources" | "sinks"): Permit {
   const { networks, ports, loopback } = policy[what];
   const { file = "policy.yaml" } = policy;
   const open = networks && new Networks(networks);
   const ranges = ports?.map((port) => String(port).split("-").map(Number));
-  return (address, port) => {
+  return (host, port) => {
+    const address = (what === "sinks" ? addressOfName(host) : undefined) ?? host;
     const plain = unmapped(address);
-    if (plain === undefined) return `${JSON.stringify(address)} is not an IP address`;
+    const isName = what === "sinks" && plain === undefined && URL.canParse(`http://${host}/`);
+    if (plain === undefined && !isName) return `${JSON.stringify(address)} is not an IP address`;
     if (ranges && !ranges.some(([from = 0, to = from]) => port >= from && port <= to))
       return `port ${port} of ${address} is not among the ports that policy.yaml opens; to open it, add ${port} to ports of ${what} in ${file}`;
+    if (plain === undefined)
+      return open
+        ? `${address} is a name that a proxy looks up, which the networks that policy.yaml opens cannot judge; write its address as host of the sink, and its name as tls.server_name`
+        : undefined;
     const meant = [plain, ...translated(plain)];
     const closed = special.find(({ list }) => meant.some((one) => list.contains(one)));
     if (loopback && closed?.words === LOOPBACK && closed.list.contains(plain)) return undefined;
@@ -43,6 +53,15 @@ export function permitOf(policy: Policy, what: "sources" | "sinks"): Permit {
     const rest = isLoopback ? "" : " (networks then says all that is open)";
     return `${address} is ${why.words}; it stays closed until policy.yaml opens it; to do so, ${remedy}${rest}`;
   };
+}
+
+/** The address that a name means wherever it is looked up: one in other digits (inet_aton(3): 127.1, 0x7f000001), and localhost (RFC 6761, 6.3). */
+function addressOfName(host: string): string | undefined {
+  const bare = host.toLowerCase().replace(/\.$/, "");
+  if (bare === "localhost" || bare.endsWith(".localhost")) return "127.0.0.1";
+  const url = `http://${bare}/`;
+  const named = !net.isIP(bare) && URL.canParse(url) ? new URL(url).hostname : "";
+  return net.isIPv4(named) ? named : undefined;
 }
 
 /** What listens on this machine for others is as open by these as what listens on loopback. */

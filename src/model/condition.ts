@@ -11,6 +11,7 @@ export const CONDITIONS = [
   /** policy.yaml does not let the collector connect there */ "forbidden_by_policy",
   /** TLS, OPC UA: one side does not accept the other's certificate */ "certificate_refused",
   /** a broker or server can be reached and refuses the connection, the log-in or what is sent, in words of its own */ "server_refuses",
+  /** a proxy on the way to a broker cannot be reached, refuses, or cannot reach the broker */ "proxy_fails",
   /** another client of the broker has the same client_id, or seems to: each pushes the other off */ "client_id_taken",
   /** a controller that can be reached has no CPU at the configured rack and slot */ "module_not_found",
   /** bytes that do not follow the protocol */ "protocol_violation",

@@ -18,8 +18,18 @@ const RECORDINGS = PAGES.flatMap((page) => shellBlocks(page, "console")).map(({ 
 const BLOCKS = PAGES.flatMap((page) => shellBlocks(page));
 /** Sections whose blocks are for the demo, in the order in which they run. */
 const FOR_THE_DEMO = ["Read a device now", "Set it up", "Over HTTP", "Let OPC UA clients in", "From my device to my broker"];
-/** Sections whose blocks other tests run: CI's script, the package's tests, and the one of the own settings here. */
-const ELSEWHERE = ["Try it", "Install on a device", "Run it"];
+/** Sections whose blocks other tests run: CI's script, the package's tests, the one of the own settings here, and that of the consumers. */
+const ELSEWHERE = [
+  "Try it",
+  "Install on a device",
+  "Run it",
+  "Consumers",
+  "jq on a terminal",
+  "PostgreSQL",
+  "InfluxDB",
+  "Python",
+  "Node-RED",
+];
 /** An address that is nowhere but in the namespace of this test, and a way to it on which every packet is counted. */
 const [AWAY, GATEWAY] = ["10.99.9.7", "10.99.9.1"];
 

@@ -3,7 +3,9 @@ import { defineDriver } from "../../../drivers/driver.ts";
 import { openTcp } from "../../../drivers/lib/tcp.ts";
 import { formatDuration } from "../../base/duration.ts";
 import { toJson } from "../../base/json.ts";
+import { proxyOfSink } from "../../configuration/proxy-of-sink.ts";
 import type { Permit } from "../../model/policy.ts";
+import { proxyName } from "../../model/proxy-address.ts";
 import { ReasonError } from "../../model/reason.ts";
 import type { DataSink } from "../../model/resources.ts";
 import type { SinkStatus } from "../../model/service-status.ts";
@@ -11,6 +13,7 @@ import { explainReason } from "../../model/words/catalogue.ts";
 import { type CommandIo, EXIT, type ExitCode, UsageError } from "../io.ts";
 import { writeLines } from "../lines.ts";
 import { sinkKnownByService } from "../service/known.ts";
+import { settingsOrUsage } from "../service/run.ts";
 import { failureLines, failureObject, personLog } from "./device.ts";
 import { walk } from "./probe-walk.ts";
 import { stepLine, stepObjects } from "./probe-words.ts";
@@ -60,16 +63,18 @@ export async function probeSink(
     throw new UsageError(
       `${name ?? uuid} is a data sink of the type ${type}, which connects to no host of its own; collector tail ${name ?? uuid} shows its log`,
     );
-  const { host, port } = server.data;
+  const proxy = proxyOfSink(settingsOrUsage(config).settings, { uuid, name });
+  const broker = hostPort(server.data.host, server.data.port);
+  const { host, port } = proxy ?? server.data;
   const at = hostPort(host, port);
   const known = await sinkKnownByService(uuid, config, io);
   const print = (lines: readonly string[]): void => {
     if (!json) writeLines(io, lines);
   };
-  print([`${name ?? uuid} (${type} ${at})`, ...serviceLines(known)]);
+  print([`${name ?? uuid} (${type} ${broker}${proxy ? ` through the proxy ${proxyName(proxy)}` : ""})`, ...serviceLines(known)]);
   const target = {
     driver: SERVER,
-    details: server.data,
+    details: { host, port },
     settings: {},
     secrets: {},
     timeouts: TIMEOUTS,
@@ -86,12 +91,15 @@ export async function probeSink(
   const about = { ...(name !== null && { source: name }), sinkType: type };
   if (json) {
     const service = known ? { state: known.state, since: known.since } : null;
-    const result = { ok: !failure, sink: { uuid, name, type, endpoint: at }, service, steps: stepObjects(steps) };
+    const sink = { uuid, name, type, endpoint: broker, ...(proxy && { proxy: proxyName(proxy) }) };
+    const result = { ok: !failure, sink, service, steps: stepObjects(steps) };
     io.stdout.write(`${toJson({ ...result, ...(failure && failureObject(failure, at, about)) })}\n`);
   } else
     print([
       "",
-      ...(failure ? failureLines(failure, at, about) : ["The way is open: what it says to the service is above, and in collector tail."]),
+      ...(failure
+        ? failureLines(failure, at, about)
+        : [`The way${proxy ? " to the proxy" : ""} is open: what it says to the service is above, and in collector tail.`]),
     ]);
   return failure ? EXIT.sourceFailed : EXIT.good;
 }

@@ -4,6 +4,7 @@ import { formatBytes } from "../../base/bytes.ts";
 import { formatDuration } from "../../base/duration.ts";
 import { countOf } from "../../base/number.ts";
 import { shellWord } from "../../base/shell-word.ts";
+import { proxyOfSink } from "../../configuration/proxy-of-sink.ts";
 import { permitOf } from "../../lib/policy.ts";
 import { portHolder } from "../../lib/port-holder.ts";
 import { type Address, literalAddress } from "../../model/address.ts";
@@ -189,8 +190,8 @@ function summed(check: Diagnosis["check"], wrong: readonly string[], right: stri
   return trouble(check, "failed", `${wrong.slice(0, MAX_NAMED).join("; ")}${more}`, nextStep);
 }
 
-/** Each host and port once, of data sources and data sinks that have one. */
-function hostsOf({ sources, sinks }: Checked): readonly Host[] {
+/** Each host and port once, of data sources and data sinks that have one; of a sink behind a proxy the proxy's. */
+function hostsOf({ sources, sinks, settings }: Checked): readonly Host[] {
   const hosts = new Map<string, Host>();
   const enter = (
     of: Host["of"],
@@ -204,7 +205,10 @@ function hostsOf({ sources, sinks }: Checked): readonly Host[] {
     }
   };
   enter("sources", sources ?? []);
-  enter("sinks", sinks);
+  enter(
+    "sinks",
+    sinks.map((sink) => ({ ...sink, details: (settings && proxyOfSink(settings.settings, sink)) ?? sink.details })),
+  );
   return [...hosts.values()];
 }
 

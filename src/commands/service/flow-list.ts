@@ -5,6 +5,7 @@ import { withDetailsType } from "../../configuration/details-type.ts";
 import { localOptions } from "../../configuration/local-options.ts";
 import { literalAddress } from "../../model/address.ts";
 import { messageOf } from "../../model/failure.ts";
+import { proxyIn } from "../../model/proxy-address.ts";
 import type { DataSink, DataSource } from "../../model/resources.ts";
 import type { Settings } from "../../model/settings.ts";
 import type { AnySinkKind } from "../../sinks/sink.ts";
@@ -92,6 +93,11 @@ async function ofSink(given: DataSink, { settings, sinkKindOf }: FlowInput): Pro
     const listen =
       typeof local === "object" && local !== null && "listen" in local && typeof local.listen === "string" ? local.listen : host;
     const encryption = kind.encryption?.(details, local) ?? NONE;
+    const proxy = proxyIn(local);
+    if (proxy) {
+      const words = `${what} (${kind.endpoint(details)}) through the proxy`;
+      return { direction: "out", what: words, type, host: proxy.host, port: proxy.port, transport: "tcp", encryption };
+    }
     return { direction: kind.listens ? "in" : "out", what, type, host: kind.listens ? listen : host, port, transport: "tcp", encryption };
   } catch (error) {
     return { what, why: messageOf(error) };

@@ -91,6 +91,14 @@ describe("flows", () => {
     ]);
     const silent = await flowsOf(given({ collector: COLLECTOR, api, page: { enabled: false } }, [], []));
     expect(silent.flows.map(({ what }) => what)).not.toContain("page for browsers");
+    const sinks = { mqtt: { tls: {}, proxy: "socks5://[fd00::9]" } };
+    const behind = await flowsOf(given({ sinks }, [], [sinkOf("mqtt", SINK_DETAILS["mqtt"] ?? {})]));
+    expect(behind.flows[0]).toMatchObject({
+      what: "mqtt (broker.plant.example:8883) through the proxy",
+      host: "fd00::9",
+      port: 1080,
+      encryption: "TLS",
+    });
     const alone = await flowsOf(given({}, [sourceOf("modbus_tcp", { host: "press.plant.example", port: 502 })], []));
     expect(alone.flows.map(({ direction, type, port }) => [direction, type, port])).toEqual([
       ["out", "modbus_tcp", 502],

@@ -220,6 +220,11 @@ const CONDITIONS: { readonly [C in Condition]: (at: Location) => Explanation } =
       "The certificate is not trusted yet, has expired, is for another name, or comes from an authority that the other side does not know.",
     nextStep: "Do what the detail says: it names the certificate and what is wrong with it.",
   }),
+  proxy_fails: ({ device, what, source }) => ({
+    sentence: `The proxy on the way to ${device} does not open it.`,
+    cause: `The proxy is off or at another address, refuses the user or the ${what}, or cannot reach the ${what} itself.`,
+    nextStep: `Do what the detail says; proxy of the settings of ${source} names the proxy, and its own log has the refusal too.`,
+  }),
   client_id_taken: ({ device, source, uuid }) => ({
     sentence: `${asSubject(device)} ends each connection soon after it begins: another client probably uses the same client_id.`,
     cause: "Of two clients with one client_id, each pushes the other off the broker.",

@@ -1,4 +1,4 @@
-import type { Socket } from "node:net";
+import type { Duplex } from "node:stream";
 import { ErrorWithReasonCode, type IConnackPacket, MqttClient, ReasonCodes, Store } from "mqtt";
 import mqttPacket from "mqtt-packet";
 import packetConstants from "mqtt-packet/constants.js";
@@ -6,10 +6,10 @@ import { sleep } from "../../base/timer.ts";
 import type { Context } from "../../model/context.ts";
 import { messageOf, toReasonError } from "../../model/failure.ts";
 import { ReasonError } from "../../model/reason.ts";
-import { dial, withDeadline } from "../lib/dial.ts";
+import { withDeadline } from "../lib/dial.ts";
 import { LinkWindow } from "../lib/link-window.ts";
 import { PublishRate } from "../lib/publish-rate.ts";
-import { secure, type TlsSettings, tlsReason } from "../lib/tls.ts";
+import { type TlsSettings, tlsReason } from "../lib/tls.ts";
 import { type Feed, type Publish, type PublishAnswer, type PublishOutcome, PublishQueue, type UserProperties } from "./publish-queue.ts";
 import { type Qos1Answer, Qos1Sender } from "./qos1-sender.ts";
 import {
@@ -29,6 +29,7 @@ import {
   saidIn,
 } from "./refusal.ts";
 import { chooseVersion, OtherVersionError } from "./version.ts";
+import { openWay, type WayOptions } from "./way.ts";
 
 // The packet writer keeps a Buffer for each number below 65536: 7 MB of heap for what two bytes' writing saves.
 mqttPacket.writeToStream.cacheNumbers = false;
@@ -37,17 +38,10 @@ mqttPacket.writeToStream.cacheNumbers = false;
 for (const table of [packetConstants.MQTT5_PUBACK_PUBREC_CODES, packetConstants.MQTT5_DISCONNECT_CODES])
   for (let code = 0; code <= 0xff; code++) table[code] ??= `code ${code}`;
 
-export interface ConnectOptions {
-  readonly host: string;
-  readonly port: number;
+export interface ConnectOptions extends WayOptions {
   readonly clientId: string;
-  /** How a command names the sink, for next steps. */
-  readonly sink?: string;
   readonly username: string | undefined;
   readonly password: string | undefined;
-  /** Absent: plain TCP. */
-  readonly tls?: TlsSettings | undefined;
-  readonly connectTimeoutMs: number;
   /** From the last progress to the next PUBACK; after it the connection is thrown away. On a slow link longer, by what a large publish needs. */
   readonly publishTimeoutMs: number;
   /** Whole seconds, 1..65535. */
@@ -155,11 +149,9 @@ async function inTurn({ connects }: ConnectOptions, { signal }: Context): Promis
 async function attempt(options: ConnectOptions, version: 4 | 5, will: Will, ctx: Context, refusedWill?: string): Promise<Connection> {
   const { connectTimeoutMs } = options;
   const endpoint = endpointOf(options);
-  const { host, port } = options;
   await inTurn(options, ctx);
-  const plain = await dial({ host, port, nameMs: connectTimeoutMs, connectMs: connectTimeoutMs }, ctx);
+  const socket = await openWay(options, ctx);
   if (options.connects) options.connects.lastMs = performance.now();
-  const socket = options.tls ? await secure(plain, options.tls, { host, port, timeoutMs: connectTimeoutMs }, ctx.signal) : plain;
   const client = createClient(socket, options, version, will);
   const sentMs = performance.now();
   try {
@@ -176,7 +168,7 @@ async function attempt(options: ConnectOptions, version: 4 | 5, will: Will, ctx:
   }
 }
 
-function createClient(socket: Socket, options: ConnectOptions, version: 4 | 5, will: Will): MqttClient {
+function createClient(socket: Duplex, options: ConnectOptions, version: 4 | 5, will: Will): MqttClient {
   return new MqttClient(() => socket, {
     protocolId: "MQTT",
     protocolVersion: version,
@@ -201,19 +193,23 @@ function createClient(socket: Socket, options: ConnectOptions, version: 4 | 5, w
   });
 }
 
-function connackOf(client: MqttClient, socket: Socket, version: 4 | 5, options: ConnectOptions): Promise<IConnackPacket> {
+function connackOf(client: MqttClient, socket: Duplex, version: 4 | 5, options: ConnectOptions): Promise<IConnackPacket> {
   const endpoint = endpointOf(options);
-  const { tls, sink = "NAME" } = options;
+  const { tls, sink = "NAME", websocketPath } = options;
   let said: Said | undefined;
   client.on("packetreceive", (packet) => {
     if (packet.cmd === "connack") said = saidIn(packet, options.password);
   });
-  const step = tls
-    ? undefined
-    : `If it is a port with TLS, type \`sudo collector sink set ${sink} tls=true\`; else look into the broker's log: it says why it closed the connection.`;
-  const hint = tls
-    ? `; it may not accept ${tls.cert_file ?? "a client without a certificate (tls.cert_file and tls.key_file of this sink)"}`
-    : `; if it is a port with TLS, set tls of this sink: sudo collector sink set ${sink} tls=true`;
+  const step =
+    tls || websocketPath !== undefined
+      ? undefined
+      : `If it is a port with TLS, type \`sudo collector sink set ${sink} tls=true\`; else look into the broker's log: it says why it closed the connection.`;
+  const hint =
+    websocketPath !== undefined && !tls
+      ? ""
+      : tls
+        ? `; it may not accept ${tls.cert_file ?? "a client without a certificate (tls.cert_file and tls.key_file of this sink)"}`
+        : `; if it is a port with TLS, set tls of this sink: sudo collector sink set ${sink} tls=true`;
   return new Promise((done, fail) => {
     const closed = (error: Error | undefined) => {
       // TLS 1.3: the broker looks at our certificate after the handshake.
@@ -228,7 +224,8 @@ function connackOf(client: MqttClient, socket: Socket, version: 4 | 5, options: 
     };
     client.once("connect", done);
     // Before the library sees it, to which it is no MQTT.
-    if (!tls) socket.prependOnceListener("data", (bytes: Buffer) => isTlsRecord(bytes) && fail(speaksTls(endpoint, sink)));
+    if (!tls && websocketPath === undefined)
+      socket.prependOnceListener("data", (bytes: Buffer) => isTlsRecord(bytes) && fail(speaksTls(endpoint, sink)));
     client.on("error", (error) => {
       if (!(error instanceof ErrorWithReasonCode) || typeof error.code !== "number") return closed(error);
       const refused = connectRefused(endpoint, ReasonCodes[error.code as keyof typeof ReasonCodes], error.code, {
@@ -268,14 +265,14 @@ const wrapped = (reason: ReasonError, saysSo: boolean): ReasonError =>
   });
 
 /** Nothing that arrives from now on reaches the library, and no error of the socket is without a listener. */
-function silence(client: MqttClient, socket: Socket): void {
+function silence(client: MqttClient, socket: Duplex): void {
   socket.unpipe();
   socket.on("error", () => {});
   client.on("error", () => {});
   socket.resume();
 }
 
-function discard(client: MqttClient, socket: Socket): void {
+function discard(client: MqttClient, socket: Duplex): void {
   silence(client, socket);
   client.end(true);
   socket.destroy();
@@ -294,7 +291,7 @@ class MqttConnection implements Connection {
   readonly lost: Promise<ReasonError>;
   readonly link: LinkWindow;
   readonly #client: MqttClient;
-  readonly #socket: Socket;
+  readonly #socket: Duplex;
   readonly #endpoint: string;
   readonly #sink: string | undefined;
   readonly #password: string | undefined;
@@ -309,7 +306,7 @@ class MqttConnection implements Connection {
   #closing: Promise<void> | undefined;
 
   /** Throws ReasonError if the broker does not take QoS 1; the connection is closed then. */
-  constructor(client: MqttClient, socket: Socket, connack: IConnackPacket, version: 4 | 5, options: Opened) {
+  constructor(client: MqttClient, socket: Duplex, connack: IConnackPacket, version: 4 | 5, options: Opened) {
     const granted = version === 5 ? connack.properties : undefined;
     this.version = version;
     this.window = Math.max(1, Math.min(options.window, granted?.receiveMaximum ?? options.window));

@@ -1,5 +1,6 @@
 import * as z from "zod";
 import { parseDuration } from "../../base/duration.ts";
+import { parseProxy } from "../../model/proxy-address.ts";
 import { passwordNetworksSchema } from "../../model/settings.ts";
 
 const duration = (fallback: string, minMs: number, maxMs: number, range: string) =>
@@ -36,8 +37,27 @@ export const settingsSchema = z.strictObject({
     .refine((tls) => (tls.cert_file === undefined) === (tls.key_file === undefined), "cert_file and key_file go together; set both or none")
     .optional()
     .describe("TLS 1.2 or later, with the broker's certificate and name checked; `tls: {}` is enough for a public authority"),
+  websocket_path: z
+    .string()
+    .regex(/^\/[\x21-\x22\x24-\x7e]*$/, "expected a path that begins with /, such as /mqtt, without blanks and #")
+    .max(2000)
+    .optional()
+    .describe(
+      "Path of MQTT over WebSocket, mostly /mqtt, where the broker's port is one of a web server (with tls: wss); absent: MQTT over TCP",
+    ),
+  proxy: z
+    .string()
+    .max(2000)
+    .check((context) => {
+      const parsed = parseProxy(context.value);
+      if ("problem" in parsed) context.issues.push({ code: "custom", message: parsed.problem, input: "" });
+    })
+    .optional()
+    .describe(
+      "Proxy on the way to the broker, by HTTP CONNECT or SOCKS5: http://USER@proxy.example:3128, socks5://proxy.example:1080; its password is the secret NAME/users/USER",
+    ),
   connect_timeout: duration("5s", 1, 60_000, "at most 1min").describe(
-    "Deadline of the name look-up, of the TCP connect and of the broker's answer, each",
+    "Deadline of the name look-up, of the TCP connect, of the answers of a proxy, of the TLS and WebSocket handshakes and of the broker's answer, each",
   ),
   publish_timeout: duration("10s", 1, 600_000, "at most 10min").describe(
     "The connection to a broker that acknowledges nothing for so long is closed and opened again; on a slow link later, by what a large publish needs",
@@ -87,6 +107,12 @@ export const settingsSchema = z.strictObject({
 });
 
 export type MqttSettings = z.infer<typeof settingsSchema>;
+
+/** Why the settings do not fit together, with the setting's name first; undefined: they do. Pure. */
+export const proxyNeed = ({ proxy, username, tls }: MqttSettings): string | undefined =>
+  proxy !== undefined && username !== undefined && tls === undefined
+    ? "proxy: the proxy would see the password of this sink at the broker; reach the broker with TLS (tls=true), or without a user"
+    : undefined;
 
 /** What the settings ask of the topic and it does not have, with the setting's name first; undefined: nothing. Pure. */
 export function topicNeed({ payload, retain }: MqttSettings, topic: string): string | undefined {

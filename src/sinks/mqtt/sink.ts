@@ -1,8 +1,9 @@
 import type { Context } from "../../model/context.ts";
 import { nameInCommand } from "../../model/name-in-command.ts";
+import { proxyIn } from "../../model/proxy-address.ts";
 import { ReasonError } from "../../model/reason.ts";
 import type { LinkReport, SourceReport } from "../../model/report.ts";
-import { defaultClientId, type MqttDetails, SINK_DETAILS } from "../../model/sink-details.ts";
+import { defaultClientId, type MqttDetails, SINK_DETAILS, userSecretName } from "../../model/sink-details.ts";
 import { type Warning, warning } from "../../model/warning.ts";
 import { publishIntervalMs } from "../lib/publish-interval.ts";
 import type { PublishRate } from "../lib/publish-rate.ts";
@@ -11,12 +12,13 @@ import { type Connection, connectMqtt } from "./connect.ts";
 import { facts } from "./facts.ts";
 import { type MqttMemory, openMemory } from "./memory.ts";
 import { writeLoss } from "./message.ts";
-import { type MqttSettings, settingsSchema, topicNeed } from "./settings.ts";
+import { type MqttSettings, proxyNeed, settingsSchema, topicNeed } from "./settings.ts";
 import { StatusChannel } from "./status-channel.ts";
 import { StatusTopics } from "./status-topics.ts";
 import { TopicNotes } from "./topic-notes.ts";
 import { collectorStatusTopic, collisionHint, dataTopic, lossTopic, parseTopic, type TopicPlan } from "./topics.ts";
 import { maxPayloadBytes, ValuePublisher } from "./values.ts";
+import type { WayOptions } from "./way.ts";
 
 type Input = OpenInput<MqttDetails, MqttSettings, MqttMemory>;
 
@@ -42,7 +44,7 @@ export default defineSink<MqttDetails, MqttSettings, MqttMemory>({
     hint: (sink) => `another client may use the same client_id; give each its own: collector sink set ${sink} client_id=OTHER`,
     condition: "client_id_taken",
   },
-  settingsProblem: (settings, { topic }) => topicNeed(settings, topic),
+  settingsProblem: (settings, { topic }) => topicNeed(settings, topic) ?? proxyNeed(settings),
   endpoint: ({ host, port }) => `${host}:${port}`,
   encryption: (_, { tls }) => (tls ? "TLS" : "none"),
   publishIntervalMs: ({ publish_interval }, unit) => publishIntervalMs(publish_interval, unit),
@@ -88,7 +90,9 @@ function connectOptions({ uuid, name, details, settings: local, secrets }: Input
     sink: nameInCommand({ uuid, name }),
     username: local.username,
     password: secrets["password"],
+    ...proxyOf(local, secrets),
     tls: local.tls,
+    websocketPath: local.websocket_path,
     connectTimeoutMs: local.connect_timeout,
     publishTimeoutMs: local.publish_timeout,
     keepaliveS: Math.round(local.keepalive / 1000),
@@ -99,6 +103,12 @@ function connectOptions({ uuid, name, details, settings: local, secrets }: Input
     link: memory.link,
     rate: memory.rate,
   };
+}
+
+/** The proxy that the settings name, with its user's password. */
+function proxyOf(local: MqttSettings, secrets: Input["secrets"]): Pick<WayOptions, "proxy" | "proxyPassword"> {
+  const proxy = proxyIn(local);
+  return { proxy, proxyPassword: proxy?.user === undefined ? undefined : secrets[userSecretName(proxy.user)] };
 }
 
 /** One connection to a broker: values, and beyond them status, metadata and losses as far as the broker takes them. */
