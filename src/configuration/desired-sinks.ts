@@ -27,7 +27,7 @@ export function desiredSinks(
 ): readonly SinkSpec[] {
   return sinks.map((listed): SinkSpec => {
     const { record, warnings } = withDetailsType(listed);
-    const { uuid, name, type, details, user_left_out_of: leftOut } = record;
+    const { uuid, name, type, details, collector, user_left_out_of: leftOut } = record;
     const notes = leftOut ? [...warnings, warning("user_left_out", userLeftOutWords(leftOut))] : warnings;
     const local = optionsOf({ uuid, name });
     const password = fileSecretOf(local, secretFiles);
@@ -40,6 +40,7 @@ export function desiredSinks(
       secrets: { ...secrets[uuid], ...(password && "secret" in password && { password: password.secret }) },
       ...(password && "problem" in password && { missingSecret: password.problem }),
       publishIntervalUnit: settings.publish_interval_unit,
+      ...(collector !== null && { collector }),
       ...(notes.length > 0 && { notes }),
     };
   });

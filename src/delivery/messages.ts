@@ -26,6 +26,8 @@ export interface SinkSpec {
   /** Notes for people about its configuration. */
   readonly notes?: readonly Warning[];
   readonly publishIntervalUnit: "seconds" | "milliseconds";
+  /** Uuid of the collector. */
+  readonly collector?: string;
 }
 
 /** The delivery worker's input at its start. */

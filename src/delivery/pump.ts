@@ -322,12 +322,12 @@ export class SinkPump {
     this.#openingEnd = new AbortController();
     const timeout = AbortSignal.timeout(this.#limits.openTimeoutMs);
     const signal = AbortSignal.any([this.#openingEnd.signal, this.#stopping.signal, timeout]);
-    const { uuid, name, secrets } = spec;
+    const { uuid, name, secrets, collector } = spec;
     const { surroundings = {} } = this.#port;
     const asked = new AskedPolicy(surroundings);
     this.#asked = asked;
     const sink = await kind.open(
-      { uuid, name, details, settings, secrets, memory: this.#memory },
+      { uuid, name, details, settings, secrets, collector, memory: this.#memory },
       { ...surroundings, ...asked.context, signal, log: this.#log },
     );
     const change = asked.change();

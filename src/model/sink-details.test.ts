@@ -1,9 +1,16 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { defaultClientId, defaultPublishInterval, sinkDetailsCreateSchema, topicProblem } from "./sink-details.ts";
+import {
+  defaultClientId,
+  defaultPublishInterval,
+  placeholdersOf,
+  sinkDetailsCreateSchema,
+  topicProblem,
+  withWords,
+} from "./sink-details.ts";
 
 describe("topics", () => {
-  test.each(["plant", "plant/{source}", "plant/{source}/{variable}", "/", "a }", "$share", "ü/😀", "x".repeat(65_535)])(
+  test.each(["plant", "plant/{source}", "plant/{source}/{variable}", "{site}/{machine}", "/", "a }", "$share", "ü/😀", "x".repeat(65_535)])(
     "%.20s is taken",
     (topic) => {
       expect(topicProblem(topic)).toBeUndefined();
@@ -18,14 +25,19 @@ describe("topics", () => {
     ["\udc00", /UTF-8/],
     ["x".repeat(65_536), /65535 bytes/],
     ["😀".repeat(16_384), /65535 bytes/],
-    ["{machine}", /\{source\} and \{variable\}/],
-    ["{Source}", /\{source\} and \{variable\}/],
-    ["{{source}}", /\{source\} and \{variable\}/],
-    ["{source", /\{source\} and \{variable\}/],
+    ["{Source}", /\{source\}, \{variable\}/],
+    ["{{source}}", /\{source\}, \{variable\}/],
+    ["{source", /\{source\}, \{variable\}/],
+    ["{a b}", /\{source\}, \{variable\}/],
   ])("%.20s is refused with what would be right", (topic, message) => {
     expect(topicProblem(topic)).toMatch(message);
     const result = sinkDetailsCreateSchema.safeParse({ type: "mqtt", host: "broker", topic });
     expect(result.error?.issues).toMatchObject([{ path: ["topic"], message: expect.stringMatching(message) }]);
+  });
+
+  test("words are found and filled in, and others stay", () => {
+    expect(placeholdersOf("{site}/{source}-{site}/x")).toEqual(["site", "source", "site"]);
+    expect(withWords("{site}/{source}/{constructor}", { site: "plant/7" })).toBe("plant/7/{source}/{constructor}");
   });
 
   test("what is taken is a topic that MQTT can carry, once its placeholders are filled", () => {

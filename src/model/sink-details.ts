@@ -18,10 +18,19 @@ export function topicProblem(topic: string): string | undefined {
   if (/[+#]/.test(topic)) return "a topic to publish to holds no wildcard: + and # are not allowed"; // MQTT 5.0, 3.3.2.1
   if (topic.includes("\0") || !topic.isWellFormed()) return "a topic is valid UTF-8 without a NUL character"; // MQTT 5.0, 1.5.4
   if (Buffer.byteLength(topic) > MAX_TOPIC_BYTES) return `a topic has at most ${MAX_TOPIC_BYTES} bytes in UTF-8`;
-  if (topic.replaceAll("{source}", "").replaceAll("{variable}", "").includes("{"))
-    return "unknown placeholder: a topic may hold {source} and {variable}, and no other {";
+  if (topic.replaceAll(PLACEHOLDER, "").includes("{"))
+    return "unknown placeholder: a topic may hold {source}, {variable}, {machine}, {collector} and words such as {site}, and no other {";
   return undefined;
 }
+
+const PLACEHOLDER = /\{([a-z][a-z0-9_]{0,30})\}/g;
+
+/** The words between braces, in their order. Pure. */
+export const placeholdersOf = (topic: string): readonly string[] => [...topic.matchAll(PLACEHOLDER)].map(([, word = ""]) => word);
+
+/** The topic with these words filled in; others stay. Pure. */
+export const withWords = (topic: string, words: Readonly<Record<string, string>>): string =>
+  topic.replaceAll(PLACEHOLDER, (whole, word: string) => (Object.hasOwn(words, word) ? (words[word] ?? whole) : whole));
 
 const topic = z
   .string()
@@ -29,7 +38,9 @@ const topic = z
     const problem = topicProblem(context.value);
     if (problem !== undefined) context.issues.push({ code: "custom", message: problem, input: context.value });
   })
-  .describe("Topic to publish to: literal, or a template with {source} and {variable}; no wildcards, at most 65535 bytes of UTF-8");
+  .describe(
+    "Topic to publish to: literal, or a template with {source}, {variable}, {machine}, {collector} and words of the sink's local settings; no wildcards, at most 65535 bytes of UTF-8",
+  );
 
 /** As with data sources, a port is bounded where it is created only. */
 const createdPort = z.int().min(0).max(65_535).default(1883).describe("Port of the broker, 0..65535");

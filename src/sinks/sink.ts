@@ -79,6 +79,8 @@ export interface OpenInput<D, S, M = SinkMemory> {
   readonly settings: S;
   /** By field name (`password`). Never logged. */
   readonly secrets: Readonly<Record<string, string>>;
+  /** Uuid of the collector; absent: not known. */
+  readonly collector?: string | undefined;
   /** The kind's memory of this sink, the same for all its openings. Absent: the opening is the only one. */
   readonly memory?: M | undefined;
 }

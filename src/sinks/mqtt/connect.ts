@@ -414,9 +414,9 @@ class MqttConnection implements Connection {
   }
 
   #send(publish: Publish, isAgain: boolean, settle: (answer: PublishAnswer) => void): void {
-    const { topic, payload, userProperties } = publish;
+    const { topic, payload, userProperties, contentType } = publish;
     const retain = (isAgain ? publish.retainAgain?.() : undefined) ?? publish.retain;
-    this.#sender.send({ topic, payload, retain, userProperties }, (answer) => {
+    this.#sender.send({ topic, payload, retain, userProperties, contentType }, (answer) => {
       if (this.#publishes.failure()) return;
       const outcome = this.#outcomeOf(topic, answer);
       if (outcome) settle(outcome);

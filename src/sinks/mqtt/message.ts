@@ -2,6 +2,7 @@ import { clockStateOf } from "../../model/clock.ts";
 import type { Layout } from "../../model/layout.ts";
 import type { Reading, Readout } from "../../model/value.ts";
 import type { BatchPart, PublishedLoss, SinkBatch } from "../sink.ts";
+import { type NamedColumns, namedColumnsOf } from "./columns.ts";
 import { JsonBytes } from "./json-bytes.ts";
 import type { PayloadPool } from "./payload-pool.ts";
 import { type Timestamps, writeRows } from "./rows.ts";
@@ -22,6 +23,8 @@ export interface MessageOptions {
   readonly int64: Int64;
   /** Absent: envelopes. */
   readonly rows?: { readonly timestamps: Timestamps } | undefined;
+  /** Envelopes whose values are arrays, along names that stand before them once. */
+  readonly hasColumns?: boolean;
   /** Bytes of UTF-8 that one payload may have; a value alone above it cannot be sent. */
   readonly maxBytes: number;
   /** Above this a readout is split between its values; maxBytes where that is less. */
@@ -39,7 +42,7 @@ export interface WrittenBatch {
 
 /** What a layout's messages have in common, written once. */
 interface Prepared {
-  /** `,"source":…,"source_id":…,"readouts":[` */
+  /** `,"source":…,"source_id":…` */
   readonly head: string;
   readonly columns: Columns;
 }
@@ -64,7 +67,7 @@ function prepare(layout: Layout): Prepared {
   const known = prepared.get(layout);
   if (known) return known;
   const made: Prepared = {
-    head: `,"source":${JSON.stringify(layout.source.name)},"source_id":${JSON.stringify(layout.source.uuid)},"readouts":[`,
+    head: `,"source":${JSON.stringify(layout.source.name)},"source_id":${JSON.stringify(layout.source.uuid)}`,
     columns: columnsOf(layout),
   };
   prepared.set(layout, made);
@@ -124,6 +127,8 @@ export function* writeEach(
 export const writeLoss = ({ id, reason, from, to, values, clock }: PublishedLoss): string =>
   `{"v":1,"id":${JSON.stringify(id)},"from":${timeText(from)},"to":${timeText(to)},"clock":"${clock ?? "synchronised"}","count":${values},"reason":"${reason}"}`;
 
+const NO_COLUMNS: Partial<NamedColumns> = {};
+
 /** Text around the readouts of a message, and how one of them is written to `out`. */
 interface Form {
   readonly open: (id: string) => string;
@@ -134,17 +139,18 @@ interface Form {
   readonly saysUnchanged: boolean;
 }
 
-function formOf(batch: SinkBatch, { int64, rows }: MessageOptions): Form {
+function formOf(batch: SinkBatch, { int64, rows, hasColumns = false }: MessageOptions): Form {
   const { layout, backlog } = batch;
   if (rows) {
     const write: Form["write"] = (readout, from, to) => writeRows(out, layout, readout, rows.timestamps, { from, to });
     return { open: () => "[", close: "]", write, saysUnchanged: false };
   }
   const { head, columns } = prepare(layout);
+  const { mask, names } = hasColumns ? namedColumnsOf(batch) : NO_COLUMNS;
   return {
-    open: (id) => `{"v":1,"id":${JSON.stringify(id)}${head}`,
+    open: (id) => `{"v":1,"id":${JSON.stringify(id)}${head}${names === undefined ? "" : `,"names":${names}`},"readouts":[`,
     close: backlog ? '],"backlog":true}' : "]}",
-    write: (readout, from, to) => writeReadout(readout, columns, int64, from, to),
+    write: (readout, from, to) => writeReadout(readout, columns, int64, from, to, mask),
     saysUnchanged: true,
   };
 }
@@ -253,8 +259,8 @@ class Packing {
   }
 }
 
-/** Writes the readings from <= place < to; returns how many. */
-function writeReadout(readout: Readout, columns: Columns, int64: Int64, from: number, to: number): number {
+/** Writes the readings from <= place < to; returns how many. `mask`: of the columns, whose values are then an array. */
+function writeReadout(readout: Readout, columns: Columns, int64: Int64, from: number, to: number, mask: Uint8Array | undefined): number {
   const { readings, time } = readout;
   let count = 0;
   let good = 0;
@@ -262,20 +268,34 @@ function writeReadout(readout: Readout, columns: Columns, int64: Int64, from: nu
   let isUncertain = false;
   let isDoubted = false;
   const spanMs = Number.isFinite(readout.spanMs) ? readout.spanMs : 0;
-  out.text(`{"ts":${timeText(time)},"span_ms":${spanMs},"clock":"${clockStateOf(readout)}","values":{`);
+  out.text(`{"ts":${timeText(time)},"span_ms":${spanMs},"clock":"${clockStateOf(readout)}","values":${mask ? "[" : "{"}`);
+  const begin = out.length;
+  if (mask && from > 0) writeNulls(mask, 0, from, true);
   for (let i = from; i < to; i++) {
     const reading = readings[i];
-    if (reading === undefined || !isPublished(columns, i)) continue;
+    const isColumn = mask?.[i] === 1;
+    if (isColumn && out.length > begin) out.byte(COMMA);
+    if (reading === undefined || !isPublished(columns, i)) {
+      if (isColumn) out.text("null");
+      continue;
+    }
     count++;
-    if (!isWritable(reading)) continue;
-    if (good++ > 0) out.byte(COMMA);
-    writeKey(columns, i);
+    if (!isWritable(reading)) {
+      if (isColumn) out.text("null");
+      continue;
+    }
+    if (!mask) {
+      if (good > 0) out.byte(COMMA);
+      writeKey(columns, i);
+    }
+    good++;
     writeValue(out, reading.value, columns.isFloat32[i] === 1, int64);
     if (reading.quality === "uncertain") isUncertain = true;
     if (reading.doubt) isDoubted = true;
     if (reading.sourceTime !== undefined && reading.sourceTime !== time) hasSourceTimes = true;
   }
-  out.text("}");
+  if (mask && to < mask.length) writeNulls(mask, to, mask.length, out.length === begin);
+  out.text(mask ? "]" : "}");
   if (isUncertain) writeUncertain(readings, columns, from, to);
   if (isDoubted) writeFaults("doubts", readings, columns, from, to, (reading) => isWritable(reading) && reading.doubt !== undefined);
   if (good < count) writeFaults("errors", readings, columns, from, to, (reading) => !isWritable(reading));
@@ -284,6 +304,16 @@ function writeReadout(readout: Readout, columns: Columns, int64: Int64, from: nu
   if (unchanged > 0) out.text(`,"unchanged":${unchanged}`);
   out.text("}");
   return count;
+}
+
+/** Columns of a readout whose values are in another part. */
+function writeNulls(mask: Uint8Array, from: number, to: number, isFirst: boolean): void {
+  let separator = isFirst ? "null" : ",null";
+  for (let i = from; i < to; i++) {
+    if (mask[i] !== 1) continue;
+    out.text(separator);
+    separator = ",null";
+  }
 }
 
 /** Variables that were read, and are as they were reported last. */

@@ -21,6 +21,8 @@ export interface Publish {
   readonly retainAgain?: (() => boolean) | undefined;
   /** They do not go to a broker of MQTT 3.1.1. */
   readonly userProperties?: UserProperties | undefined;
+  /** Media type of the payload (MQTT 5.0, 3.3.2.3.9); it does not go to a broker of MQTT 3.1.1. */
+  readonly contentType?: string | undefined;
   readonly done: (outcome: PublishOutcome) => void;
   /** The connection is lost before it is answered. */
   readonly fail: (reason: ReasonError) => void;

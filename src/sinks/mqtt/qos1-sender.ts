@@ -9,12 +9,22 @@ export interface Qos1Publish {
   readonly retain: boolean;
   /** Not sent with MQTT 3.1.1. */
   readonly userProperties?: UserProperties | undefined;
+  readonly contentType?: string | undefined;
 }
 
 /** What the broker answered to a publish: a code of PUBACK (MQTT 5.0, 3.4.2.1; 0 with MQTT 3.1.1), or a packet that does not answer one. */
 export type Qos1Answer =
   | { readonly type: "puback"; readonly code: number; readonly reasonString?: string }
   | { readonly type: "violation"; readonly cmd: string };
+
+/** Undefined: it has none. */
+function propertiesOf({
+  userProperties,
+  contentType,
+}: Qos1Publish): { userProperties?: Record<string, string>; contentType?: string } | undefined {
+  if (!userProperties && contentType === undefined) return undefined;
+  return { ...(userProperties && { userProperties: { ...userProperties } }), ...(contentType !== undefined && { contentType }) };
+}
 
 const MAX_ID = 65_535;
 /** What answers a publish of some QoS (MQTT 5.0, 4.3). */
@@ -38,10 +48,10 @@ export class Qos1Sender {
 
   /** `answered` is called once, unless the connection is lost before. At most 65 535 may be unanswered; above throws. */
   send(publish: Qos1Publish, answered: (answer: Qos1Answer) => void): void {
-    const { topic, payload, retain, userProperties } = publish;
+    const { topic, payload, retain } = publish;
     const messageId = this.#nextId();
     this.#unanswered.set(messageId, answered);
-    const properties = this.#version === 5 && userProperties ? { userProperties: { ...userProperties } } : undefined;
+    const properties = this.#version === 5 ? propertiesOf(publish) : undefined;
     mqttPacket.writeToStream(
       { cmd: "publish", topic, payload, qos: 1, dup: false, retain, messageId, ...(properties && { properties }) },
       this.#stream,

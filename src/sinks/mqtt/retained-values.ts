@@ -83,6 +83,6 @@ function testOf(plan: TopicPlan, sources: readonly SourceReport[]): (topic: stri
   const unknown: ((topic: string) => boolean)[] = [];
   for (const { name, layout } of sources)
     if (!layout) unknown.push(createTopicTest(plan, name));
-    else for (const variable of layout.variables) if (!variable.exploration) known.add(dataTopic(plan, layout.source.name, variable.name));
+    else for (const variable of layout.variables) if (!variable.exploration) known.add(dataTopic(plan, layout.source, variable.name));
   return (topic) => known.has(topic) || unknown.some((isOf) => isOf(topic));
 }

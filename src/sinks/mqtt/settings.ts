@@ -2,6 +2,9 @@ import * as z from "zod";
 import { parseDuration } from "../../base/duration.ts";
 import { parseProxy } from "../../model/proxy-address.ts";
 import { passwordNetworksSchema } from "../../model/settings.ts";
+import { placeholdersOf } from "../../model/sink-details.ts";
+import { COMPRESSIONS, compressionProblem } from "./compression.ts";
+import { OWN_PLACEHOLDERS } from "./topics.ts";
 
 const duration = (fallback: string, minMs: number, maxMs: number, range: string) =>
   z
@@ -91,11 +94,33 @@ export const settingsSchema = z.strictObject({
     .default("number")
     .describe("How 64-bit integers are written: as JSON numbers with all digits, or as strings for readers that lose digits above 2^53"),
   payload: z
-    .enum(["envelope", "rows", "value", "raw"])
+    .enum(["envelope", "columns", "rows", "value", "raw"])
     .default("envelope")
     .describe(
-      "What a message holds: the readouts of a source with all that is known of them; a list of rows of one value each; one value as JSON with time, quality and unit; or the bare value, with those as user properties. value and raw need a topic with {variable}",
+      "What a message holds: the readouts of a source with all that is known of them; the same with the names once and values as arrays; a list of rows of one value each; one value as JSON with time, quality and unit; or the bare value, with those as user properties. value and raw need a topic with {variable}",
     ),
+  compression: z
+    .enum(COMPRESSIONS)
+    .default("none")
+    .describe("How payloads of envelope, columns and rows are compressed; MQTT 5 says which in the content type"),
+  topic_words: z
+    .record(
+      z.string().regex(/^[a-z][a-z0-9_]{0,30}$/, "expected a word of a-z, 0-9 and _"),
+      z
+        .string()
+        .min(1)
+        .max(1000)
+        .regex(/^[^+#{}]*$/, "a topic holds no +, # or braces"),
+    )
+    .optional()
+    .describe("Texts for words of your own in the topic, such as `site: plant-7` for {site}"),
+  home_assistant: z
+    .string()
+    .min(1)
+    .max(200)
+    .regex(/^[^+#{}$]+[^+#{}$/]$/, "expected a topic prefix such as homeassistant")
+    .optional()
+    .describe("Topic prefix under which Home Assistant looks for devices (MQTT discovery): each variable becomes an entity there"),
   timestamps: z
     .enum(["iso", "epoch_ms"])
     .default("iso")
@@ -115,7 +140,16 @@ export const proxyNeed = ({ proxy, username, tls }: MqttSettings): string | unde
     : undefined;
 
 /** What the settings ask of the topic and it does not have, with the setting's name first; undefined: nothing. Pure. */
-export function topicNeed({ payload, retain }: MqttSettings, topic: string): string | undefined {
+export function topicNeed({ payload, retain, topic_words: words = {}, ...others }: MqttSettings, topic: string): string | undefined {
+  const unknown = placeholdersOf(topic).find((word) => !OWN_PLACEHOLDERS.includes(word) && !Object.hasOwn(words, word));
+  if (unknown !== undefined)
+    return `topic_words: the topic ${JSON.stringify(topic.slice(0, 200))} has {${unknown}}; add what stands for it (topic_words.${unknown}=…), or use ${OWN_PLACEHOLDERS.map((word) => `{${word}}`).join(", ")}`;
+  const refusal = compressionProblem(others.compression);
+  if (refusal !== undefined) return refusal;
+  if (others.compression !== "none" && (payload === "value" || payload === "raw"))
+    return `compression: payload: ${payload} is not compressed; use envelope, columns or rows, or no compression`;
+  if (others.home_assistant !== undefined && (payload === "columns" || others.compression !== "none"))
+    return "home_assistant: Home Assistant reads neither columns nor compressed payloads; use value, raw, rows or envelope";
   if (topic.includes("{variable}")) return undefined;
   const right = `a topic with {variable}, such as plant/{source}/{variable}; the topic of this sink is ${JSON.stringify(topic.slice(0, 200))}`;
   if (payload === "value" || payload === "raw") return `payload: ${payload} needs ${right}`;

@@ -3,7 +3,7 @@ import { nameInCommand } from "../../model/name-in-command.ts";
 import { proxyIn } from "../../model/proxy-address.ts";
 import { ReasonError } from "../../model/reason.ts";
 import type { LinkReport, SourceReport } from "../../model/report.ts";
-import { defaultClientId, type MqttDetails, SINK_DETAILS, userSecretName } from "../../model/sink-details.ts";
+import { defaultClientId, type MqttDetails, SINK_DETAILS, userSecretName, withWords } from "../../model/sink-details.ts";
 import { type Warning, warning } from "../../model/warning.ts";
 import { publishIntervalMs } from "../lib/publish-interval.ts";
 import type { PublishRate } from "../lib/publish-rate.ts";
@@ -16,7 +16,7 @@ import { type MqttSettings, proxyNeed, settingsSchema, topicNeed } from "./setti
 import { StatusChannel } from "./status-channel.ts";
 import { StatusTopics } from "./status-topics.ts";
 import { TopicNotes } from "./topic-notes.ts";
-import { collectorStatusTopic, collisionHint, dataTopic, lossTopic, parseTopic, type TopicPlan } from "./topics.ts";
+import { collectorStatusTopic, collisionHint, dataTopic, escapeLevel, lossTopic, parseTopic, type TopicPlan } from "./topics.ts";
 import { maxPayloadBytes, ValuePublisher } from "./values.ts";
 import type { WayOptions } from "./way.ts";
 
@@ -38,7 +38,8 @@ const OFFLINE = '{"state":"offline"}';
 export default defineSink<MqttDetails, MqttSettings, MqttMemory>({
   ...facts,
   settings: settingsSchema,
-  placeOf: ({ topic }, source, { name }) => (typeof topic === "string" ? `topic ${dataTopic(parseTopic(topic), source, name)}` : undefined),
+  placeOf: ({ topic }, source, { name }) =>
+    typeof topic === "string" ? `topic ${dataTopic(parseTopic(topic), { name: source, machine: "{machine}" }, name)}` : undefined,
   details: SINK_DETAILS.mqtt.read,
   closedSoon: {
     hint: (sink) => `another client may use the same client_id; give each its own: collector sink set ${sink} client_id=OTHER`,
@@ -50,7 +51,9 @@ export default defineSink<MqttDetails, MqttSettings, MqttMemory>({
   publishIntervalMs: ({ publish_interval }, unit) => publishIntervalMs(publish_interval, unit),
   openMemory,
   async open(input, ctx) {
-    const plan = parseTopic(input.details.topic);
+    const { collector, settings } = input;
+    const words = { ...(collector !== undefined && { collector: escapeLevel(collector) }), ...settings.topic_words };
+    const plan = parseTopic(withWords(input.details.topic, words));
     const { host, port } = input.details;
     const lonely = passwordWithoutUser(input);
     if (lonely) throw lonely;
@@ -137,6 +140,7 @@ class MqttSink implements Sink {
       owners: memory.owners,
       int64: local.int64,
       payload: local.payload,
+      compression: local.compression,
       timestamps: local.timestamps,
       retained: local.retain && connection.canRetain ? memory.retainedValues : undefined,
       held: memory.held,
@@ -179,6 +183,7 @@ class MqttSink implements Sink {
       link: connection.link,
       ownsName: (source) => memory.owners.ownsName(source),
       published: memory.published,
+      discovery: local.home_assistant === undefined ? undefined : { prefix: local.home_assistant, payload: local.payload },
     });
   }
 

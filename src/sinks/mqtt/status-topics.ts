@@ -2,9 +2,11 @@ import { createHash } from "node:crypto";
 import type { SourceReport } from "../../model/report.ts";
 import { type Warning, warning } from "../../model/warning.ts";
 import type { LinkWindow } from "../lib/link-window.ts";
+import { discoveryOf } from "./home-assistant.ts";
 import { type Retained, retainedOf } from "./retained.ts";
 import type { RetainedTopics } from "./retained-topics.ts";
 import type { RetainedValues } from "./retained-values.ts";
+import type { MqttSettings } from "./settings.ts";
 import type { StatusChannel } from "./status-channel.ts";
 import type { TopicNotes } from "./topic-notes.ts";
 import { collectorStatusTopic, lossTopic, type TopicPlan } from "./topics.ts";
@@ -19,6 +21,8 @@ export interface StatusTopicsOptions {
   readonly link: LinkWindow;
   /** Of several sources of one name, one has its topics. */
   readonly ownsName: (source: SourceReport) => boolean;
+  /** Entities for Home Assistant; undefined: none are published. */
+  readonly discovery?: { readonly prefix: string; readonly payload: MqttSettings["payload"] } | undefined;
   /** Messages that the broker has; empty where that is not known. */
   readonly published: PublishedStatus;
   readonly notes: TopicNotes;
@@ -59,6 +63,7 @@ export class StatusTopics {
   /** Publishes what has changed, and clears the topics of sources that are gone. Throws ReasonError when the connection is lost. */
   async describe(sources: readonly SourceReport[]): Promise<void> {
     const desired = retainedOf(this.#plan, sources.filter(this.#options.ownsName));
+    this.#addDiscovery(desired, sources);
     const own = collectorStatusTopic(this.#plan);
     const { notes } = this.#options;
     notes.keepOnly((topic) => topic === own || topic === lossTopic(this.#plan) || desired.has(topic));
@@ -78,6 +83,15 @@ export class StatusTopics {
       if (await this.#retain(topic, retained.payload)) this.#published.set(topic, { key, payload, atMs });
       else this.#published.delete(topic);
     }
+  }
+
+  #addDiscovery(desired: Map<string, Retained>, sources: readonly SourceReport[]): void {
+    const { discovery } = this.#options;
+    if (!discovery) return;
+    for (const { layout } of sources)
+      if (layout)
+        for (const [topic, payload] of discoveryOf(this.#plan, layout, discovery.prefix, discovery.payload))
+          desired.set(topic, { payload, key: payload });
   }
 
   /** What an operator should know of what is not published now. */

@@ -42,14 +42,14 @@ test.each([
   ["status", "x", false],
 ])("%s of the source %s is a topic of the collector's own: %s", (template, source, isOwn) => {
   const plan = parseTopic(template);
-  expect(isOwnTopic(plan, dataTopic(plan, source, ""))).toBe(isOwn);
+  expect(isOwnTopic(plan, dataTopic(plan, { name: source }, ""))).toBe(isOwn);
 });
 
 describe("TopicOwners", () => {
   const plan = parseTopic("plant/{source}-{variable}");
   const [first, second] = [layoutOf("a", "b-c"), layoutOf("a-b", "c", "d")];
   const claim = (owners: TopicOwners, layout: Layout, place: number) =>
-    owners.claim(plan, dataTopic(plan, layout.source.name, layout.variables[place]?.name ?? ""), layout, place);
+    owners.claim(plan, dataTopic(plan, layout.source, layout.variables[place]?.name ?? ""), layout, place);
 
   it("leaves a topic to the variable that had it first, and names both", () => {
     const owners = new TopicOwners();
@@ -83,7 +83,7 @@ describe("TopicOwners", () => {
       const one = parseTopic(template);
       const owners = new TopicOwners();
       const refusals = (layout: Layout) =>
-        [0, 1].map((place) => owners.claim(one, dataTopic(one, "press", layout.variables[place]?.name ?? ""), layout, place));
+        [0, 1].map((place) => owners.claim(one, dataTopic(one, { name: "press" }, layout.variables[place]?.name ?? ""), layout, place));
       // Of sources that nobody has described, or that are configured no more, nothing is refused.
       expect(refusals(other)).toEqual([undefined, undefined]);
       owners.describe([named(press)]);

@@ -1,7 +1,16 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { anyText } from "../../../test/support/any-text.ts";
-import { collectorStatusTopic, dataTopic, escapeLevel, lossTopic, parseTopic, sourceMetaTopic, sourceStatusTopic } from "./topics.ts";
+import {
+  collectorStatusTopic,
+  createTopicTest,
+  dataTopic,
+  escapeLevel,
+  lossTopic,
+  parseTopic,
+  sourceMetaTopic,
+  sourceStatusTopic,
+} from "./topics.ts";
 
 const name = fc.oneof(
   anyText({ maxLength: 12 }),
@@ -47,7 +56,7 @@ test.each([
 ])("the topic %s", (template, data, collector, status, meta) => {
   const plan = parseTopic(template);
   expect([
-    dataTopic(plan, "press-1", "temp"),
+    dataTopic(plan, { name: "press-1" }, "temp"),
     collectorStatusTopic(plan),
     sourceStatusTopic(plan, "press-1"),
     sourceMetaTopic(plan, "press-1"),
@@ -57,22 +66,29 @@ test.each([
 
 test("a source called status, meta or gap never takes a topic that is not for values", () => {
   const plan = parseTopic("plant/{source}");
-  expect(dataTopic(plan, "status", "")).toBe("plant/%73tatus");
-  expect(dataTopic(plan, "meta", "")).toBe("plant/%6Deta");
+  expect(dataTopic(plan, { name: "status" }, "")).toBe("plant/%73tatus");
+  expect(dataTopic(plan, { name: "meta" }, "")).toBe("plant/%6Deta");
   expect(lossTopic(plan)).toBe("plant/gap");
-  expect(dataTopic(plan, "gap", "")).toBe("plant/%67ap");
+  expect(dataTopic(plan, { name: "gap" }, "")).toBe("plant/%67ap");
 });
 
 test.each([
   ["", /at least one character/],
   ["a/#", /wildcard/],
   ["a/+/b", /wildcard/],
-  ["a/{name}", /\{source\} and \{variable\}/],
-  ["a/{source", /\{source\} and \{variable\}/],
+  ["a/{source", /\{source\}, \{variable\}/],
   ["a\0b", /NUL/],
   ["$SYS/x", /begin with \$/],
   ["a".repeat(60_001), /60000 bytes/],
 ])("the topic %j is refused in words", (topic, words) => {
   expect(() => parseTopic(topic)).toThrow(words);
   expect(() => parseTopic(topic)).toThrow(/^topic: /);
+});
+
+test("the machine of a source is a level of its topic, and has a word where there is none", () => {
+  const plan = parseTopic("plant/{machine}/{source}");
+  expect(dataTopic(plan, { name: "press-1", machine: "m/1" }, "")).toBe("plant/m%2F1/press-1");
+  expect(dataTopic(plan, { name: "press-1" }, "")).toBe("plant/no-machine/press-1");
+  expect(plan.prefix).toBe("plant/");
+  expect(createTopicTest(plan, "press-1")("plant/anything/press-1")).toBe(true);
 });

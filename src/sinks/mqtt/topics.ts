@@ -1,3 +1,4 @@
+import type { Layout } from "../../model/layout.ts";
 import { ReasonError } from "../../model/reason.ts";
 import { topicProblem } from "../../model/sink-details.ts";
 
@@ -11,13 +12,23 @@ export interface TopicPlan {
   readonly prefix: string;
 }
 
-type TopicPart = { readonly text: string } | { readonly placeholder: "source" | "variable" };
+type Placeholder = "source" | "variable" | "machine";
+type TopicPart = { readonly text: string } | { readonly placeholder: Placeholder };
+
+/** Words that need no setting. */
+export const OWN_PLACEHOLDERS: readonly string[] = ["source", "variable", "machine", "collector"];
+
+/** A source as topics name it. */
+export type TopicSource = Pick<Layout["source"], "name" | "machine">;
+
+/** In place of the machine of a source that has none. */
+const NO_MACHINE = "no-machine";
 
 /** MQTT 5.0, 4.7.3: at most 65,535 bytes; a name of 200 characters may take 1800 of them twice. */
 const MAX_TEMPLATE_BYTES = 60_000;
 
 /**
- * `plant/values` is literal; `{source}` and `{variable}` make a template. Throws ReasonError(UNKNOWN, configuration_invalid)
+ * `plant/values` is literal; `{source}`, `{machine}` and `{variable}` make a template; other words are filled in before. Throws ReasonError(UNKNOWN, configuration_invalid)
  * that names the topic and what would be right.
  */
 export function parseTopic(topic: string): TopicPlan {
@@ -26,9 +37,9 @@ export function parseTopic(topic: string): TopicPlan {
     throw new ReasonError("UNKNOWN", `topic: ${JSON.stringify(topic.slice(0, 200))}: ${problem}`, { condition: "configuration_invalid" });
   const parts: TopicPart[] = [];
   let at = 0;
-  for (const match of topic.matchAll(/\{(source|variable)\}/g)) {
+  for (const match of topic.matchAll(/\{(source|variable|machine)\}/g)) {
     if (match.index > at) parts.push({ text: topic.slice(at, match.index) });
-    parts.push({ placeholder: match[1] === "source" ? "source" : "variable" });
+    parts.push({ placeholder: match[1] as Placeholder });
     at = match.index + match[0].length;
   }
   if (at < topic.length) parts.push({ text: topic.slice(at) });
@@ -43,9 +54,10 @@ export function parseTopic(topic: string): TopicPlan {
 }
 
 /** The place where a batch of `source` goes, or one value of `variable`. */
-export function dataTopic({ parts }: TopicPlan, source: string, variable: string): string {
+export function dataTopic({ parts }: TopicPlan, { name: source, machine = NO_MACHINE }: TopicSource, variable: string): string {
+  const words = { source, machine, variable };
   let topic = "";
-  for (const part of parts) topic += "text" in part ? part.text : escapeLevel(part.placeholder === "source" ? source : variable);
+  for (const part of parts) topic += "text" in part ? part.text : escapeLevel(words[part.placeholder]);
   return topic;
 }
 

@@ -2,6 +2,7 @@ import type { Context } from "../../model/context.ts";
 import type { Layout } from "../../model/layout.ts";
 import { ReasonError } from "../../model/reason.ts";
 import type { BatchPart, Hold, Refusal, SinkBatch, WriteResult } from "../sink.ts";
+import { CONTENT_TYPES, type Compression, compressed } from "./compression.ts";
 import type { Connection } from "./connect.ts";
 import type { HeldTopics } from "./held-topics.ts";
 import { type Message, type MessageOptions, writeBatch, writeEach } from "./message.ts";
@@ -17,7 +18,8 @@ import { dataTopic, type TopicPlan } from "./topics.ts";
 export interface ValueOptions {
   readonly owners: TopicOwners;
   readonly int64: MessageOptions["int64"];
-  readonly payload: "envelope" | "rows" | SinglePayload;
+  readonly payload: "envelope" | "columns" | "rows" | SinglePayload;
+  readonly compression: Compression;
   readonly timestamps: Timestamps;
   /** Which values the broker keeps; absent: none. */
   readonly retained?: RetainedValues | undefined;
@@ -36,6 +38,7 @@ interface TopicMessage extends Message {
   /** Time of its readout, epoch ms; absent: nothing of it is retained. */
   readonly time?: number;
   readonly userProperties?: UserProperties;
+  readonly contentType?: string;
 }
 
 /** Of one variable, and where it goes. */
@@ -104,6 +107,7 @@ export class ValuePublisher {
           retain: message.retain ?? false,
           ...(message.retain === true && { retainAgain: () => this.#options.retained?.isNewest(message) === true }),
           userProperties: message.userProperties,
+          contentType: message.contentType,
           done: (outcome) => {
             this.#underWay--;
             this.#payloads.giveBack(message.payload);
@@ -158,10 +162,13 @@ export class ValuePublisher {
     }
   }
 
-  async #publish({ topic, payload, retain = false, userProperties }: TopicMessage): Promise<PublishOutcome> {
+  async #publish({ topic, payload, retain = false, userProperties, contentType }: TopicMessage): Promise<PublishOutcome> {
     this.#underWay++;
     try {
-      return await this.#connection.publish(topic, payload, retain, userProperties);
+      return await new Promise((done, fail) => {
+        const publish = { topic, payload, retain, userProperties, contentType, done, fail };
+        this.#connection.feed({ key: "", isOlder: false, make: () => ({ publish, isLast: true }), fail });
+      });
     } finally {
       this.#underWay--;
     }
@@ -170,17 +177,26 @@ export class ValuePublisher {
   /** Without those to topics that are held, which go to the tally. */
   *#messagesOf(batch: SinkBatch, tally: Tally): Generator<TopicMessage, undefined> {
     const { held, holdMs } = this.#options;
-    for (const message of this.#allOf(batch, tally)) {
+    for (const written of this.#allOf(batch, tally)) {
+      const message = this.#compressed(written);
       const holding = batch.isRetry ? undefined : held.heldWith(message.topic, performance.now());
       if (holding) tally.hold(message.parts ?? wholeOf(batch), holding.detail, { forMs: holdMs, next: holding.next });
       else yield message;
     }
   }
 
+  #compressed(message: TopicMessage): TopicMessage {
+    const { compression } = this.#options;
+    if (compression === "none") return message;
+    const payload = compressed(message.payload, compression);
+    this.#payloads.giveBack(message.payload);
+    return { ...message, payload, contentType: CONTENT_TYPES[compression] };
+  }
+
   *#allOf(batch: SinkBatch, tally: Tally): Generator<TopicMessage> {
     const { retained } = this.#options;
     if (!this.#plan.perVariable) {
-      const topic = dataTopic(this.#plan, batch.layout.source.name, "");
+      const topic = dataTopic(this.#plan, batch.layout.source, "");
       const { messages, tooLarge } = writeBatch(batch, this.#messageOptions(topic, batch), this.#payloads);
       this.#refuseTooLarge(tally, tooLarge, topic);
       const refusal = this.#options.owners.claim(this.#plan, topic, batch.layout, 0);
@@ -218,7 +234,7 @@ export class ValuePublisher {
 
   #eachOf(batch: SinkBatch, longestTopic: string): Iterable<OneValue> {
     const { payload, maxPacketBytes } = this.#options;
-    if (payload === "envelope" || payload === "rows") return writeEach(batch, this.#messageOptions(longestTopic, batch));
+    if (payload !== "value" && payload !== "raw") return writeEach(batch, this.#messageOptions(longestTopic, batch));
     return writeSingles(batch, { payload, maxBytes: maxPayloadBytes(longestTopic, maxPacketBytes) });
   }
 
@@ -226,7 +242,7 @@ export class ValuePublisher {
     const known = this.#variableTopics.get(layout);
     const { owners } = this.#options;
     if (known && known.changes === owners.changes) return known;
-    const topics = layout.variables.map(({ name }) => dataTopic(this.#plan, layout.source.name, name));
+    const topics = layout.variables.map(({ name }) => dataTopic(this.#plan, layout.source, name));
     const longest = topics.reduce((most, topic) => (Buffer.byteLength(topic) > Buffer.byteLength(most) ? topic : most), "");
     const refusals = new Map<number, string>();
     for (const [place, topic] of topics.entries()) {
@@ -247,7 +263,14 @@ export class ValuePublisher {
     const largest = Math.min(batch.maxMessageBytes ?? SPLIT_BYTES, this.#limit.bytes(), linkBytes, maxBytes);
     const splitBytes = Math.min(largest, link.provedBytesIn(messageMs));
     const partBytes = largest < Math.min(SPLIT_BYTES, maxBytes) ? largest : Math.min(maxBytes, linkBytes);
-    return { int64, maxBytes, splitBytes, partBytes, rows: payload === "rows" ? { timestamps } : undefined };
+    return {
+      int64,
+      maxBytes,
+      splitBytes,
+      partBytes,
+      rows: payload === "rows" ? { timestamps } : undefined,
+      hasColumns: payload === "columns",
+    };
   }
 }
 
