@@ -1,0 +1,77 @@
+import type { Layout } from "../model/layout.ts";
+import { ABSENT, ALL_GOOD, BAD, DOUBTS, KNOWN_FLAGS, planOf, SOURCE_TIMES, VERSION, WIDTH } from "./codec-format.ts";
+import { F32, F64, I16, I32, I64, type Kind, U8, widthOf } from "./pack-column.ts";
+
+/** Bytes of a payload up to its span, which every readout has. */
+export const TIMED_BYTES = 18;
+export const TIME_AT = 2;
+export const SPAN_AT = 10;
+
+const KIND_OF: Readonly<Record<keyof typeof WIDTH, Kind>> = {
+  bool: U8,
+  int8: U8,
+  uint8: U8,
+  int16: I16,
+  uint16: I16,
+  int32: I32,
+  uint32: I32,
+  int64: I64,
+  uint64: I64,
+  float32: F32,
+  float64: F64,
+  // Of no width: they end what is fixed.
+  auto: U8,
+  string: U8,
+};
+
+/** What rows of one layout have in common: the bytes behind the span, and the values of a fixed width behind these. */
+export interface Shape {
+  /** Number of variables and states: the same in all rows of the shape. */
+  readonly prefix: Uint8Array;
+  /** Of the fields behind the prefix, one each. */
+  readonly kinds: readonly Kind[];
+  /** Bytes of a payload up to where the fields end; what is behind is of any length. */
+  readonly fixedBytes: number;
+  /** Nothing is behind the fields in any row of this shape. */
+  readonly isWhole: boolean;
+}
+
+/** The payload is one that this code wrote, as far as its header says. */
+export const isTimed = (payload: Uint8Array): boolean =>
+  payload.length >= TIMED_BYTES && payload[0] === VERSION && ((payload[1] ?? 0) & ~KNOWN_FLAGS) === 0;
+
+/** The shape of a payload along its layout; undefined: it does not follow it. Pure. */
+export function shapeOf(layout: Layout, payload: Uint8Array): Shape | undefined {
+  const { columns, stateBytes, boolBytes } = planOf(layout);
+  const flags = payload[1] ?? 0;
+  const statesAt = TIMED_BYTES + varintBytes(columns.length);
+  const prefixEnd = flags & ALL_GOOD ? statesAt : statesAt + stateBytes;
+  const kinds: Kind[] = Array.from({ length: boolBytes }, () => U8);
+  let isWhole = (flags & (SOURCE_TIMES | DOUBTS)) === 0;
+  for (const [i, column] of columns.entries()) {
+    const state = flags & ALL_GOOD ? 0 : ((payload[statesAt + (i >> 2)] ?? 0) >> ((i & 3) * 2)) & 3;
+    if (state === BAD) isWhole = false;
+    if (state === BAD || state === ABSENT || column.bit >= 0) continue;
+    if (column.isArray || WIDTH[column.scalar] === 0) {
+      isWhole = false;
+      break;
+    }
+    kinds.push(KIND_OF[column.scalar]);
+  }
+  const fixedBytes = kinds.reduce((sum, kind) => sum + widthOf(kind), prefixEnd);
+  if (fixedBytes > payload.length || (isWhole && fixedBytes !== payload.length)) return undefined;
+  return { prefix: payload.slice(TIMED_BYTES, prefixEnd), kinds, fixedBytes, isWhole };
+}
+
+/** True: the payload, of the same layout and flags, has the shape. */
+export function hasShape({ prefix, fixedBytes, isWhole }: Shape, payload: Uint8Array): boolean {
+  if (isWhole ? payload.length !== fixedBytes : payload.length < fixedBytes) return false;
+  for (let i = 0; i < prefix.length; i++) if (payload[TIMED_BYTES + i] !== prefix[i]) return false;
+  return true;
+}
+
+function varintBytes(value: number): number {
+  let bytes = 1;
+  for (let rest = value; rest >= 0x80; rest = Math.floor(rest / 0x80)) bytes++;
+  return bytes;
+}
