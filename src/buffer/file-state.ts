@@ -164,7 +164,7 @@ export function load(db: Database.Database): FileState & FileIdentity {
         deliveredUnstored: row.delivered_unstored,
         removed: row.removed_for_ms === null || row.removed_at === null ? null : { forMs: row.removed_for_ms, at: row.removed_at },
       });
-    const first = db.prepare<[], number | null>("SELECT min(id) FROM batch").pluck().get() ?? meta.next_id;
+    const first = firstId(db) ?? meta.next_id;
     // Layouts that no batch can name any more go when it costs no search.
     if (first === meta.next_id) tryTo(() => db.transaction(() => db.exec("DELETE FROM layout; DELETE FROM layout_copy"))());
     const layouts = db.prepare<[], { id: number; key: string }>("SELECT id, key FROM layout").all();
@@ -189,6 +189,12 @@ export function load(db: Database.Database): FileState & FileIdentity {
     if (error instanceof Database.SqliteError && error.code !== "SQLITE_ERROR") throw error;
     throw new DamagedFileError(messageOf(error), { cause: error });
   }
+}
+
+/** The first id that a row of the file has, in a pack or not. */
+function firstId(db: Database.Database): number | undefined {
+  const ids = ["batch", "pack"].flatMap((table) => db.prepare<[], number | null>(`SELECT min(id) FROM ${table}`).pluck().get() ?? []);
+  return ids.length === 0 ? undefined : Math.min(...ids);
 }
 
 /** On a full disk it is left for another time. */
