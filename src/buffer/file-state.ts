@@ -5,6 +5,7 @@ import { messageOf } from "../model/failure.ts";
 import { AccountCopy, keptAccount } from "./account.ts";
 import type { Ledger, Position } from "./buffer.ts";
 import type { SavedAge } from "./file-age.ts";
+import { PackReader } from "./packs.ts";
 import { union } from "./position.ts";
 import { MIGRATIONS, SCHEMA, SCHEMA_VERSION } from "./schema.ts";
 import { DamagedFileError } from "./set-aside.ts";
@@ -106,6 +107,9 @@ function checkAccount(db: Database.Database): void {
 function checkPages(db: Database.Database): void {
   const found = db.pragma("quick_check(1)", { simple: true });
   if (found !== "ok") throw new DamagedFileError(String(found).replaceAll("\n", " "));
+  // SQLite knows nothing of what is in a row.
+  const packs = new PackReader(db);
+  for (const pack of packs.in({ from: 0, to: Number.MAX_SAFE_INTEGER })) packs.check(pack);
 }
 
 /** Looks at every page of a file of any size, past what open connections remember of it: takes seconds for a GiB. Throws DamagedFileError. */

@@ -104,13 +104,20 @@ export interface StreamReaders {
   of(number: number): ByteReader;
 }
 
+/** True: the blob is as it was written. */
+export function isWhole(blob: Uint8Array): boolean {
+  if (blob.length <= CHECKSUM_BYTES) return false;
+  const bytes = Buffer.from(blob.buffer, blob.byteOffset, blob.byteLength);
+  return crc32(bytes.subarray(CHECKSUM_BYTES)) === bytes.readUInt32LE(0);
+}
+
 /** Throws DamagedPayloadError if the blob is not what `Streams.packed` made, or would take more than `maxBytes` unpacked. */
 export function unpacked(blob: Uint8Array, maxBytes: number): StreamReaders {
   const reader = new ByteReader();
   reader.start(blob);
   const bytes = Buffer.from(blob.buffer, blob.byteOffset, blob.byteLength);
   reader.skip(CHECKSUM_BYTES);
-  if (crc32(bytes.subarray(CHECKSUM_BYTES)) !== bytes.readUInt32LE(0)) reader.fail("a wrong checksum");
+  if (!isWhole(blob)) reader.fail("a wrong checksum");
   const format = reader.byte();
   if (format !== FORMAT) reader.fail(`format ${format} instead of ${FORMAT}`);
   const chunks = new Map<number, Uint8Array[]>();

@@ -97,11 +97,13 @@ export class Packer {
     this.#mark(nextId, nowMs);
     if (nowMs < this.#pausedUntilMs) return false;
     try {
-      this.#work ??= this.#begin({ from: Math.max(pendingFrom, this.#skipTo), to: this.#endOfWaiting(nowMs) }, maxBytes);
       const untilMs = performance.now() + this.#bounds.sliceMs;
-      do if (this.#work) this.#goOn(this.#work, write);
-      while (this.#work && performance.now() < untilMs);
-      return this.#work !== undefined;
+      do {
+        this.#work ??= this.#begin({ from: Math.max(pendingFrom, this.#skipTo), to: this.#endOfWaiting(nowMs) }, maxBytes);
+        if (!this.#work) return false;
+        this.#goOn(this.#work, write);
+      } while (performance.now() < untilMs);
+      return true;
     } catch (error) {
       this.#work = undefined;
       this.#pausedUntilMs = nowMs + PAUSE_MS;

@@ -2,6 +2,7 @@ import { crc32 } from "node:zlib";
 import type Database from "better-sqlite3";
 import { messageOf } from "../model/failure.ts";
 import { type Packed, type PackIndex, type PayloadOf, readBody, readHead, wasRowSynced } from "./pack.ts";
+import { isWhole } from "./pack-bytes.ts";
 import { type IdRange, union, without } from "./position.ts";
 import { DamagedFileError } from "./set-aside.ts";
 
@@ -60,6 +61,12 @@ export class PackReader {
   firstOf({ from, to }: IdRange): PackRow | undefined {
     const row = this.#first.get(from, to, from);
     return row && intact(row);
+  }
+
+  /** Throws DamagedFileError if its head, without which the writer knows nothing of it, is not as it was written. */
+  check(pack: PackRow): void {
+    if (!isWhole(asDamage(pack, () => blobOf(this.#head.get(pack.id)))))
+      throw new DamagedFileError(`the head of pack ${pack.id} has changed`);
   }
 
   index(pack: PackRow): PackIndex {
@@ -131,6 +138,15 @@ export class Packs extends PackReader {
       if (first !== undefined) return first < to ? first : undefined;
       at = pack.last + 1;
     }
+  }
+
+  /** The last row with a smaller id. */
+  lastBefore(id: number): number | undefined {
+    for (const pack of [...this.in({ from: 0, to: id })].reverse()) {
+      const row = [...this.rowsIn(pack, { from: 0, to: id })].at(-1);
+      if (row !== undefined) return this.index(pack).ids[row];
+    }
+    return undefined;
   }
 
   /** The rows with the least and the greatest ts in the range, and whether any of all was stamped by a clock that was not synchronised. */

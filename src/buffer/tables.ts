@@ -176,6 +176,12 @@ export class Tables {
     return unpacked === undefined || packed === undefined ? (unpacked ?? packed) : Math.min(unpacked, packed);
   }
 
+  /** The last row with a smaller id. */
+  lastBefore(id: number): number | undefined {
+    const [unpacked, packed] = [this.#sql.lastBefore.get(id) ?? undefined, this.#packs.lastBefore(id)];
+    return unpacked === undefined || packed === undefined ? (unpacked ?? packed) : Math.max(unpacked, packed);
+  }
+
   oldestId(): number | undefined {
     return this.firstIn(ALL);
   }
@@ -269,6 +275,7 @@ function statementsOf(db: Database.Database) {
   const first = spanEnd("min");
   const last = spanEnd("max");
   const firstIn = db.prepare<[number, number], number | null>("SELECT min(id) FROM batch WHERE id >= ? AND id < ?").pluck();
+  const lastBefore = db.prepare<[number], number | null>("SELECT max(id) FROM batch WHERE id < ?").pluck();
   const nth = db
     .prepare<[number, number, number], number>("SELECT id FROM batch WHERE id >= ? AND id < ? ORDER BY id LIMIT 1 OFFSET ?")
     .pluck();
@@ -304,6 +311,7 @@ function statementsOf(db: Database.Database) {
     last,
     anyUnsynchronised,
     firstIn,
+    lastBefore,
     nth,
     deleteRange,
     countRange,
