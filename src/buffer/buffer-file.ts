@@ -33,8 +33,6 @@ import { Tip } from "./tip.ts";
 export interface BufferLimits extends BufferBounds, MachineClock {
   /** Never steps; default: the process' own. */
   readonly monotonicMs?: () => number;
-  /** Absent: as a pack serves best (packer.ts). */
-  readonly packing?: Partial<PackingBounds>;
 }
 
 /** What is kept, and how long; may change while the file is open. */
@@ -45,6 +43,8 @@ export interface BufferBounds {
   readonly maxAgeMs: number;
   /** How long what waits for a removed sink is kept for it; absent: not at all. */
   readonly keepRemovedMs?: number | undefined;
+  /** From the opening on; absent: as it serves best (packer.ts). */
+  readonly packing?: Partial<PackingBounds> | undefined;
 }
 
 /** Words in which earlier versions say why they began another account. */
@@ -214,6 +214,7 @@ export class BufferFile implements Buffer {
     this.#isStartSaved ||= isStoring && batches.length > 0;
     // What was recovered says nothing of what is read in an hour.
     if (isStoring && lastSeq === undefined) for (const { payload } of batches) this.#addedBytes += this.#space.rowBytes(payload.byteLength);
+    for (const { payload } of batches) this.#packer.added(payload.byteLength);
     this.#layoutUse.committed(work, isStoring ? batches : [], this.#state.layouts);
     return batches;
   }

@@ -120,7 +120,7 @@ export class FileChanges {
   keepWithinBytes(before: FileState): FileState {
     let after = before;
     for (let step = 0; step < DROP_STEPS && this.#space.isTooLarge(); step++) {
-      const end = this.#endOfOldest();
+      const end = this.#endOfOldest(before.nextId);
       const range = this.#firstOfRemoved(after) ?? (end !== undefined && { from: 0, to: end });
       if (!range) break;
       after = this.#drop(after, range, "buffer_full");
@@ -130,7 +130,7 @@ export class FileChanges {
 
   /** Drops some of the values of the batches below this id. */
   dropOlder(before: FileState, endId: number): FileState {
-    const end = this.#endOfOldest();
+    const end = this.#endOfOldest(before.nextId);
     return end === undefined ? before : this.#drop(before, { from: 0, to: Math.min(endId, end) }, "too_old");
   }
 
@@ -152,10 +152,10 @@ export class FileChanges {
     return { ...before, garbage };
   }
 
-  /** The id behind the rows that are dropped at once. */
-  #endOfOldest(): number | undefined {
+  /** The id behind the rows that are dropped at once; `nextId`: behind all. */
+  #endOfOldest(nextId: number): number | undefined {
     const first = this.#tables.oldestId();
-    return first === undefined ? undefined : this.#tables.endOfFirst({ from: first, to: Number.MAX_SAFE_INTEGER }, DROP_ROWS);
+    return first === undefined ? undefined : this.#tables.endOfFirst({ from: first, to: nextId }, DROP_ROWS);
   }
 
   #timesOf({ from, to, fromBootTimeMs, toBootTimeMs }: RejectedSpan): { readonly from: LossTime; readonly to: LossTime } {

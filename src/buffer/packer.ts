@@ -35,6 +35,8 @@ const LIKELY_PAYLOAD_BYTES = 60;
 /** Commits wait for no longer; the last step of a pack, its transaction, takes some ms more. */
 const SLICE_MS = 4;
 const READ_ROWS = 64;
+/** The size of rows to come is guessed by about so many. */
+const MEAN_OF_ROWS = 64;
 /** Marks of the newest id are so far apart, ms. */
 const MARK_EVERY_MS = 1000;
 /** A file that takes no pack is not asked again for so long, ms: a full disk has its own alarm. */
@@ -70,6 +72,7 @@ export class Packer {
   /** Fewer rows than up to here do not fill a pack. */
   #notBeforeId = 0;
   #pausedUntilMs = Number.NEGATIVE_INFINITY;
+  #addedRows = 0;
   #bytesOfRow = LIKELY_PAYLOAD_BYTES + ROW_BYTES;
   #blockBytes: number;
   #packedPart: number | undefined;
@@ -86,6 +89,12 @@ export class Packer {
   /** Bytes that rows take in the file once they are packed, per byte before; undefined: not known yet. */
   get packedPart(): number | undefined {
     return this.#packedPart;
+  }
+
+  /** A row that was added has so much payload. */
+  added(payloadBytes: number): void {
+    this.#addedRows = Math.min(MEAN_OF_ROWS, this.#addedRows + 1);
+    this.#bytesOfRow += (payloadBytes + ROW_BYTES - this.#bytesOfRow) / this.#addedRows;
   }
 
   /**

@@ -131,8 +131,8 @@ export class Store {
   constructor(options: StoreOptions, listener: StoreListener) {
     this.#options = options;
     this.#listener = listener;
-    const { maxBytes, maxAgeMs, keepRemovedMs } = options;
-    this.#bounds = { maxBytes, maxAgeMs, keepRemovedMs };
+    const { maxBytes, maxAgeMs, keepRemovedMs, packing } = options;
+    this.#bounds = { maxBytes, maxAgeMs, keepRemovedMs, packing };
     this.#commitDelayMs = options.commitDelayMs ?? COMMIT_DELAY_MS;
     this.#retryMs = options.retryMs ?? RETRY_MS;
     this.#recovery = new Recovery(options.file, {
