@@ -214,7 +214,7 @@ export class BufferFile implements Buffer {
     this.#isStartSaved ||= isStoring && batches.length > 0;
     // What was recovered says nothing of what is read in an hour.
     if (isStoring && lastSeq === undefined) for (const { payload } of batches) this.#addedBytes += this.#space.rowBytes(payload.byteLength);
-    for (const { payload } of batches) this.#packer.added(payload.byteLength);
+    if (isStoring) this.#packer.added(batches);
     this.#layoutUse.committed(work, isStoring ? batches : [], this.#state.layouts);
     return batches;
   }

@@ -123,12 +123,14 @@ function putIntegers(
 function digitsOf(kind: typeof I64 | typeof F32 | typeof F64, { view, offset, stride, rows }: Place): number {
   let digits = 0;
   for (let pass = 0; pass < 2; pass++) {
-    const before = digits;
+    let before = digits;
     for (let row = 0, at = offset; row < rows; row++, at += stride) {
       const value = kind === F32 ? view.getFloat32(at, true) : kind === F64 ? view.getFloat64(at, true) : integerAt(view, at);
       let whole = kind === I64 ? value : wholeOf(kind, value, digits);
       while (Number.isNaN(whole) && kind !== I64 && digits < POWERS.length - 1) whole = wholeOf(kind, value, ++digits);
       if (Number.isNaN(whole)) return -1;
+      // All that follow are looked at with as many.
+      if (row === 0) before = digits;
       if (row > 0 && digits === before && Math.abs(whole - (wholes[row - 1] ?? 0)) > MAX_DIFFERENCE) return -1;
       wholes[row] = whole;
     }

@@ -1,7 +1,6 @@
 import type { Steps } from "../base/timer.ts";
-import type { Layout } from "../model/layout.ts";
 import { Stream, Streams } from "./pack-bytes.ts";
-import { F64, I32, type Kind, putColumn, widthOf } from "./pack-column.ts";
+import { F64, I32, type Kind, type Place, putColumn, widthOf } from "./pack-column.ts";
 import {
   BODY,
   COUNT_AREA,
@@ -18,16 +17,14 @@ import {
   TIMED,
   TS_AREA,
 } from "./pack-format.ts";
-import { hasShape, isTimed, type Shape, SPAN_AT, shapeOf, TIME_AT, TIMED_BYTES } from "./pack-shape.ts";
+import { type Fields, hasShape, isTimed, type Shape, SPAN_AT, shapeOf, TIME_AT, TIMED_BYTES } from "./pack-shape.ts";
 import type { BatchRow } from "./schema.ts";
 
 /** Shapes of one layout and flags in one pack; rows of further ones have their values in no columns. */
 const MAX_SHAPES = 4;
-/** Bytes per row in a group's table of numbers: ts f64, n i32, n_exploration i32, bytes behind the fields i32. */
-const NUMBERS_BYTES = 20;
-const N_AT = 8;
-const N_EXPLORATION_AT = 12;
-const LENGTH_AT = 16;
+const FIRST_ROWS = 1024;
+/** Of a row in the columns of its head. */
+const NUMBERS_BYTES = 16;
 /** Columns are put into streams in steps of so many bytes: about a millisecond. */
 const STEP_BYTES = 64 * 1024;
 
@@ -37,43 +34,76 @@ export interface Packed {
   readonly body: Uint8Array;
 }
 
-/** Rows of one layout and one shape, one behind the other. */
-class Group {
+/** Rows as they came, and memory for the columns of one group: to be used for one pack after the other. */
+export class PackScratch {
+  readonly payloads = new Stream();
+  readonly ids = new Stream();
+  readonly order = new Stream();
+  readonly head = new Streams();
+  readonly body = new Streams();
+  readonly matrix = new Stream();
+  rows = 0;
+  /** By row: where its payload ends. */
+  ends = new Int32Array(FIRST_ROWS);
+  /** By row: the next one of its group. */
+  after = new Int32Array(FIRST_ROWS);
+  ts = new Float64Array(FIRST_ROWS);
+  n = new Int32Array(FIRST_ROWS);
+  nExploration = new Int32Array(FIRST_ROWS);
+  /** Of the rows of one group. */
+  groupTs = new Float64Array(FIRST_ROWS);
+  groupN = new Int32Array(FIRST_ROWS);
+  groupNExploration = new Int32Array(FIRST_ROWS);
+  groupLengths = new Int32Array(FIRST_ROWS);
+
+  clear(): void {
+    for (const one of [this.payloads, this.ids, this.order, this.head, this.body, this.matrix]) one.clear();
+    this.rows = 0;
+  }
+
+  /** Returns its number. */
+  add({ ts, n, n_exploration, payload }: Omit<BatchRow, "crc">): number {
+    const row = this.rows++;
+    if (row >= this.ts.length) this.#grow();
+    this.payloads.put(payload);
+    this.ends[row] = this.payloads.length;
+    this.ts[row] = ts;
+    this.n[row] = n;
+    this.nExploration[row] = n_exploration;
+    return row;
+  }
+
+  #grow(): void {
+    const larger = <T extends Int32Array | Float64Array>(old: T): T => {
+      const made = (old instanceof Int32Array ? new Int32Array(2 * old.length) : new Float64Array(2 * old.length)) as T;
+      made.set(old);
+      return made;
+    };
+    this.ends = larger(this.ends);
+    this.after = larger(this.after);
+    this.ts = larger(this.ts);
+    this.n = larger(this.n);
+    this.nExploration = larger(this.nExploration);
+    this.groupTs = larger(this.groupTs);
+    this.groupN = larger(this.groupN);
+    this.groupNExploration = larger(this.groupNExploration);
+    this.groupLengths = larger(this.groupLengths);
+  }
+}
+
+/** Rows of one layout and one shape. */
+interface Group {
   readonly layout: number;
   readonly kind: number;
   readonly flags: number;
   readonly shape: Shape | undefined;
-  /** Bytes of each payload in `fixed`. */
+  /** Bytes of each payload up to where its fields end. */
   readonly stride: number;
-  readonly fixed = new Stream();
-  readonly tail = new Stream();
-  readonly numbers = new Stream();
-  rows = 0;
+  rows: number;
+  first: number;
+  last: number;
   /** The group whose row followed one of this group, the last time. */
   next: number;
-
-  constructor(layout: number, kind: number, flags: number, shape: Shape | undefined, next: number) {
-    this.layout = layout;
-    this.kind = kind;
-    this.flags = flags;
-    this.shape = shape;
-    this.stride = shape?.fixedBytes ?? (kind === TIMED ? TIMED_BYTES : 0);
-    this.next = next;
-  }
-
-  add({ ts, n, n_exploration, payload }: BatchRow): void {
-    this.rows++;
-    const { stride } = this;
-    const length = payload.length - stride;
-    this.fixed.put(length === 0 ? payload : payload.subarray(0, stride));
-    if (length > 0) this.tail.put(payload.subarray(stride));
-    const at = this.numbers.take(NUMBERS_BYTES);
-    const { bytes } = this.numbers;
-    bytes.writeDoubleLE(ts, at);
-    bytes.writeInt32LE(n, at + N_AT);
-    bytes.writeInt32LE(n_exploration, at + N_EXPLORATION_AT);
-    bytes.writeInt32LE(length, at + LENGTH_AT);
-  }
 }
 
 /** Groups of one layout with the same flags. */
@@ -90,22 +120,22 @@ interface OfLayout {
 
 /** Collects rows for one pack. */
 export class PackBuilder {
-  readonly #layoutOf: (id: number) => Layout | undefined;
+  readonly #fieldsOf: (layout: number) => Fields | undefined;
+  readonly #scratch: PackScratch;
   readonly #groups: Group[] = [];
   readonly #byLayout = new Map<number, OfLayout[]>();
   readonly #opaque = new Map<number, number>();
-  readonly #ids = new Stream();
-  readonly #order = new Stream();
   #first = 0;
   #last = 0;
   #lastGroup = -1;
-  #rows = 0;
   #n = 0;
   #nExploration = 0;
 
-  /** `layoutOf`: by the id that rows have; undefined: the file has none. */
-  constructor(layoutOf: (id: number) => Layout | undefined) {
-    this.#layoutOf = layoutOf;
+  /** `fieldsOf`: of the layout with this id; undefined: the file has none. `scratch`: of no pack that is under way. */
+  constructor(fieldsOf: (layout: number) => Fields | undefined, scratch = new PackScratch()) {
+    this.#fieldsOf = fieldsOf;
+    this.#scratch = scratch;
+    scratch.clear();
   }
 
   get firstId(): number {
@@ -117,7 +147,7 @@ export class PackBuilder {
   }
 
   get rows(): number {
-    return this.#rows;
+    return this.#scratch.rows;
   }
 
   /** Of all rows: readings of ACTIVE variables, and of EXPLORATION ones. */
@@ -126,39 +156,42 @@ export class PackBuilder {
   }
 
   get isFull(): boolean {
-    return this.#rows >= MAX_ROWS;
+    return this.rows >= MAX_ROWS;
   }
 
   /** Ids rise. The row is whole (`isIntact`). */
-  add(row: BatchRow): void {
+  add(row: Omit<BatchRow, "crc">): void {
     const number = this.#groupOf(row);
     const group = this.#groups[number];
     if (!group) throw new RangeError(`no group ${number} in a pack`);
-    group.add(row);
-    if (this.#rows === 0) this.#first = row.id;
-    this.#ids.putVarint(row.id - this.#last - 1);
+    const scratch = this.#scratch;
+    if (scratch.rows === 0) this.#first = row.id;
+    const at = scratch.add(row);
+    if (group.rows++ === 0) group.first = at;
+    else scratch.after[group.last] = at;
+    group.last = at;
+    scratch.ids.putVarint(row.id - this.#last - 1);
     this.#last = row.id;
     const before = this.#groups[this.#lastGroup];
     const expected = before ? before.next : 0;
-    this.#order.putVarint(number === expected ? 0 : number + 1);
+    scratch.order.putVarint(number === expected ? 0 : number + 1);
     if (before) before.next = number;
     this.#lastGroup = number;
-    this.#rows++;
     this.#n += row.n;
     this.#nExploration += row.n_exploration;
   }
 
   /** At least one row was added, and none is from now on. */
   *finish(): Steps<Packed> {
-    const head = new Streams();
-    const body = new Streams();
-    head.of(IDS).put(this.#ids.whole());
-    head.of(ORDER).put(this.#order.whole());
+    const { head, body, ids, order } = this.#scratch;
+    head.of(IDS).put(ids.whole());
+    head.of(ORDER).put(order.whole());
     let bytes = 0;
     for (const group of this.#groups) {
-      putHead(group, head);
+      gather(group, this.#scratch);
+      putHead(group, this.#scratch);
       bytes += group.rows * NUMBERS_BYTES;
-      for (const columnBytes of putBody(group, body)) {
+      for (const columnBytes of putBody(group, this.#scratch)) {
         bytes += columnBytes;
         if (bytes < STEP_BYTES) continue;
         bytes = 0;
@@ -168,7 +201,7 @@ export class PackBuilder {
     return { head: yield* head.packed(), body: yield* body.packed() };
   }
 
-  #groupOf({ layout, payload }: BatchRow): number {
+  #groupOf({ layout, payload }: Omit<BatchRow, "crc">): number {
     if (!isTimed(payload)) return this.#opaqueOf(layout);
     const flags = payload[1] ?? 0;
     const known = this.#byLayout.get(layout);
@@ -191,8 +224,8 @@ export class PackBuilder {
     }
     if (of.shaped.length < MAX_SHAPES) {
       const isSeen = of.seen !== undefined && hasShape(of.seen, payload);
-      const known = this.#layoutOf(layout);
-      const shape = known && shapeOf(known, payload);
+      const fields = this.#fieldsOf(layout);
+      const shape = fields && shapeOf(fields, payload);
       // Where all is good, others of the shape follow; of states that change with each row, none does.
       if (shape && (isSeen || of.shaped.length + of.loose === -1)) {
         const number = this.#addGroup(layout, TIMED, of.flags, shape);
@@ -215,31 +248,48 @@ export class PackBuilder {
 
   #addGroup(layout: number, kind: number, flags: number, shape: Shape | undefined): number {
     const number = this.#groups.length;
-    this.#groups.push(new Group(layout, kind, flags, shape, number + 1));
+    const stride = shape?.fixedBytes ?? (kind === TIMED ? TIMED_BYTES : 0);
+    this.#groups.push({ layout, kind, flags, shape, stride, rows: 0, first: -1, last: -1, next: number + 1 });
     return number;
   }
 }
 
-function putHead({ layout, kind, flags, rows, numbers }: Group, streams: Streams): void {
+/** Copies the rows of the group to where columns are read from, and what is behind their fields to its stream. */
+function gather({ stride, rows, first }: Group, scratch: PackScratch): void {
+  const { payloads, matrix, ends, after, body } = scratch;
+  matrix.length = 0;
+  matrix.take(stride * rows);
+  const tails = body.of(TAIL);
+  for (let place = 0, row = first; place < rows; place++, row = after[row] ?? 0) {
+    const begin = row === 0 ? 0 : (ends[row - 1] ?? 0);
+    const end = ends[row] ?? 0;
+    payloads.bytes.copy(matrix.bytes, place * stride, begin, begin + stride);
+    if (begin + stride < end) tails.put(payloads.bytes.subarray(begin + stride, end));
+    scratch.groupTs[place] = scratch.ts[row] ?? 0;
+    scratch.groupN[place] = scratch.n[row] ?? 0;
+    scratch.groupNExploration[place] = scratch.nExploration[row] ?? 0;
+    scratch.groupLengths[place] = end - begin - stride;
+  }
+}
+
+function putHead({ layout, kind, flags, rows }: Group, { head: streams, groupTs, groupN, groupNExploration }: PackScratch): void {
   const head = streams.of(HEAD);
   head.putVarint(layout);
   head.putByte(kind);
   if (kind === TIMED) head.putByte(flags);
   head.putVarint(rows);
-  const view = viewOf(numbers);
-  const place = { view, stride: NUMBERS_BYTES, rows };
-  putColumn(F64, { ...place, offset: 0 }, head, streams, TS_AREA);
-  putColumn(I32, { ...place, offset: N_AT }, head, streams, COUNT_AREA);
-  putColumn(I32, { ...place, offset: N_EXPLORATION_AT }, head, streams, COUNT_AREA);
+  putColumn(F64, numbersOf(groupTs, rows), head, streams, TS_AREA);
+  putColumn(I32, numbersOf(groupN, rows), head, streams, COUNT_AREA);
+  putColumn(I32, numbersOf(groupNExploration, rows), head, streams, COUNT_AREA);
 }
 
 /** Yields the bytes of each column. */
-function* putBody({ kind, shape, rows, stride, fixed, numbers, tail }: Group, streams: Streams): Generator<number> {
+function* putBody({ kind, shape, rows, stride }: Group, { body: streams, matrix, groupTs, groupLengths }: PackScratch): Generator<number> {
   const body = streams.of(BODY);
-  const view = viewOf(fixed);
+  const view = new DataView(matrix.bytes.buffer, matrix.bytes.byteOffset, matrix.bytes.length);
   const place = { view, stride, rows };
   if (kind === TIMED) {
-    const isStamped = hasOwnTime(view, viewOf(numbers), stride, rows);
+    const isStamped = haveTimes(view, groupTs, stride, rows);
     body.putByte(isStamped ? 1 : 0);
     if (!isStamped) putColumn(F64, { ...place, offset: TIME_AT }, body, streams, TIME_AREA);
     putColumn(F64, { ...place, offset: SPAN_AT }, body, streams, SPAN_AREA);
@@ -257,18 +307,22 @@ function* putBody({ kind, shape, rows, stride, fixed, numbers, tail }: Group, st
     offset += widthOf(field);
     yield rows * widthOf(field);
   }
-  putColumn(I32, { view: viewOf(numbers), stride: NUMBERS_BYTES, rows, offset: LENGTH_AT }, body, streams, LENGTH_AREA);
-  streams.of(TAIL).put(tail.whole());
-  yield tail.length;
+  putColumn(I32, numbersOf(groupLengths, rows), body, streams, LENGTH_AREA);
 }
 
-/** The time in the payload is the row's, to the bit. */
-function hasOwnTime(payloads: DataView, numbers: DataView, stride: number, rows: number): boolean {
-  for (let row = 0; row < rows; row++)
-    for (let half = 0; half < 8; half += 4)
-      if (payloads.getInt32(row * stride + TIME_AT + half) !== numbers.getInt32(row * NUMBERS_BYTES + half)) return false;
+/** The times in the payloads are those of the rows, to the bit. */
+function haveTimes(payloads: DataView, ts: Float64Array, stride: number, rows: number): boolean {
+  for (let row = 0; row < rows; row++) if (!Object.is(payloads.getFloat64(row * stride + TIME_AT, true), ts[row])) return false;
   return true;
 }
+
+/** Little endian, as the processors that this runs on. */
+const numbersOf = (numbers: Float64Array | Int32Array, rows: number): Place => ({
+  view: new DataView(numbers.buffer),
+  offset: 0,
+  stride: numbers.BYTES_PER_ELEMENT,
+  rows,
+});
 
 function runsOf(kinds: readonly Kind[]): readonly (readonly [Kind, number])[] {
   const runs: [Kind, number][] = [];
@@ -279,5 +333,3 @@ function runsOf(kinds: readonly Kind[]): readonly (readonly [Kind, number])[] {
   }
   return runs;
 }
-
-const viewOf = ({ bytes }: Stream): DataView => new DataView(bytes.buffer, bytes.byteOffset, bytes.length);

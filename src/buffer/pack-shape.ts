@@ -1,5 +1,5 @@
 import type { Layout } from "../model/layout.ts";
-import { ABSENT, ALL_GOOD, BAD, DOUBTS, KNOWN_FLAGS, planOf, SOURCE_TIMES, VERSION, WIDTH } from "./codec-format.ts";
+import { ABSENT, ALL_GOOD, BAD, DOUBTS, GOOD, KNOWN_FLAGS, planOf, SOURCE_TIMES, VERSION, WIDTH } from "./codec-format.ts";
 import { F32, F64, I16, I32, I64, type Kind, U8, widthOf } from "./pack-column.ts";
 
 /** Bytes of a payload up to its span, which every readout has. */
@@ -40,25 +40,46 @@ export interface Shape {
 export const isTimed = (payload: Uint8Array): boolean =>
   payload.length >= TIMED_BYTES && payload[0] === VERSION && ((payload[1] ?? 0) & ~KNOWN_FLAGS) === 0;
 
-/** The shape of a payload along its layout; undefined: it does not follow it. Pure. */
-export function shapeOf(layout: Layout, payload: Uint8Array): Shape | undefined {
+/** What a layout says of the payloads of its rows: a byte for each variable. */
+export interface Fields {
+  readonly stateBytes: number;
+  readonly boolBytes: number;
+  /** By variable: its kind, BIT or OF_ANY_LENGTH. */
+  readonly kinds: Uint8Array;
+}
+
+/** A bit among those in front of the values. */
+const BIT = 0;
+/** A text or an array: no field is behind it. */
+const OF_ANY_LENGTH = 0xff;
+
+export function fieldsOf(layout: Layout): Fields {
   const { columns, stateBytes, boolBytes } = planOf(layout);
+  const kinds = Uint8Array.from(columns, ({ bit, isArray, scalar }) => {
+    if (bit >= 0) return BIT;
+    return isArray || WIDTH[scalar] === 0 ? OF_ANY_LENGTH : KIND_OF[scalar];
+  });
+  return { stateBytes, boolBytes, kinds };
+}
+
+/** The shape of a payload along its layout; undefined: it does not follow it. Pure. */
+export function shapeOf({ stateBytes, boolBytes, kinds: all }: Fields, payload: Uint8Array): Shape | undefined {
   const flags = payload[1] ?? 0;
-  const statesAt = TIMED_BYTES + varintBytes(columns.length);
+  const statesAt = TIMED_BYTES + varintBytes(all.length);
   const prefixEnd = flags & ALL_GOOD ? statesAt : statesAt + stateBytes;
   const kinds: Kind[] = Array.from({ length: boolBytes }, () => U8);
   let isWhole = (flags & (SOURCE_TIMES | DOUBTS)) === 0;
-  for (const [i, column] of columns.entries()) {
-    const state = flags & ALL_GOOD ? 0 : ((payload[statesAt + (i >> 2)] ?? 0) >> ((i & 3) * 2)) & 3;
+  for (const [i, kind] of all.entries()) {
+    const state = flags & ALL_GOOD ? GOOD : ((payload[statesAt + (i >> 2)] ?? 0) >> ((i & 3) * 2)) & 3;
     if (state === BAD) isWhole = false;
-    if (state === BAD || state === ABSENT || column.bit >= 0) continue;
-    if (column.isArray || WIDTH[column.scalar] === 0) {
+    if (state === BAD || state === ABSENT || kind === BIT) continue;
+    if (kind === OF_ANY_LENGTH) {
       isWhole = false;
       break;
     }
-    kinds.push(KIND_OF[column.scalar]);
+    kinds.push(kind as Kind);
   }
-  const fixedBytes = kinds.reduce((sum, kind) => sum + widthOf(kind), prefixEnd);
+  const fixedBytes = kinds.reduce<number>((sum, kind) => sum + widthOf(kind), prefixEnd);
   if (fixedBytes > payload.length || (isWhole && fixedBytes !== payload.length)) return undefined;
   return { prefix: payload.slice(TIMED_BYTES, prefixEnd), kinds, fixedBytes, isWhole };
 }

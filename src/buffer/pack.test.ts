@@ -5,14 +5,21 @@ import { atOnce } from "../base/timer.ts";
 import type { Layout } from "../model/layout.ts";
 import type { Reading } from "../model/value.ts";
 import { DamagedPayloadError, encodeReadout } from "./codec.ts";
-import { PackBuilder, type Packed, readBody, readHead, wasRowSynced } from "./pack.ts";
+import { fieldsOf, PackBuilder, type Packed, PackScratch, readBody, readHead, wasRowSynced } from "./pack.ts";
 import { type BatchRow, checksumOf } from "./schema.ts";
 import { layoutAndReadout, plainLayout, variable } from "./testing/readouts.ts";
 
 const rowOf = (row: Omit<BatchRow, "crc">): BatchRow => ({ ...row, crc: checksumOf(row) });
 
+/** Used for one pack after the other. */
+const scratch = new PackScratch();
+const fieldsIn = (layouts: ReadonlyMap<number, Layout>) => (id: number) => {
+  const layout = layouts.get(id);
+  return layout && fieldsOf(layout);
+};
+
 function packed(rows: readonly BatchRow[], layouts: ReadonlyMap<number, Layout>): Packed {
-  const builder = new PackBuilder((id) => layouts.get(id));
+  const builder = new PackBuilder(fieldsIn(layouts));
   for (const row of rows) builder.add(row);
   return atOnce(builder.finish());
 }
@@ -102,7 +109,7 @@ describe("pack", () => {
               return rowOf({ ...kind, id, ts: turn === 3 ? kind.ts + number : kind.ts, n: turn === 2 ? number : kind.n });
             }),
           );
-          const builder = new PackBuilder((layout) => layouts.get(layout));
+          const builder = new PackBuilder(fieldsIn(layouts), scratch);
           for (const row of rows) builder.add(row);
           expect([builder.firstId, builder.lastId, builder.rows]).toEqual([rows[0]?.id, rows.at(-1)?.id, rows.length]);
           expect(rowsOf(atOnce(builder.finish()))).toEqual(rows);

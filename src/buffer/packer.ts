@@ -1,10 +1,9 @@
 import type { Steps } from "../base/timer.ts";
-import type { Layout } from "../model/layout.ts";
-import { PackBuilder, type Packed } from "./pack.ts";
+import type { StoredBatch } from "./buffer.ts";
+import { type Fields, fieldsOf, PackBuilder, type Packed, PackScratch } from "./pack.ts";
 import { NONE_GONE, type PackRow } from "./packs.ts";
-import type { IdRange } from "./position.ts";
 import { rowBytes } from "./row-bytes.ts";
-import { isIntact } from "./schema.ts";
+import { type BatchRow, isIntact } from "./schema.ts";
 import type { Tables } from "./tables.ts";
 
 /** When rows are packed, and how many together. */
@@ -27,13 +26,20 @@ const BLOCK_BYTES = 4 * 2 ** 20;
 /** A pack that is larger gains nothing, and more is lost with it where it is damaged. */
 const PACKED_BYTES = 512 * 1024;
 /** The part of `blockBytes` that a pack of noise has at least. */
-const LEAST_PART = 1 / 4;
+const LEAST_PART = 1 / 2;
+/** What waits is so much of a pack when the first one is begun: a sink that takes its rows a little late costs nothing. */
+const BEGIN_PART = 1 / 2;
+/** A small file has at least so many packs: the oldest is dropped as a whole. */
+const LEAST_PACKS = 16;
 /** A row's work beyond its payload, as bytes: a pack of small ones is not much slower than one of large ones. */
 const ROW_BYTES = 40;
 /** Rows of the first look after an opening, when nothing is known of their size. */
 const LIKELY_PAYLOAD_BYTES = 60;
 /** Commits wait for no longer; the last step of a pack, its transaction, takes some ms more. */
 const SLICE_MS = 4;
+/** Bytes of the fields of layouts that are remembered, and of one beyond its variables. */
+const MAX_FIELDS_BYTES = 2 ** 20;
+const FIELDS_BYTES = 64;
 const READ_ROWS = 64;
 /** The size of rows to come is guessed by about so many. */
 const MEAN_OF_ROWS = 64;
@@ -44,8 +50,12 @@ const PAUSE_MS = 60_000;
 
 interface Work {
   readonly builder: PackBuilder;
-  readonly to: number;
+  /** The pack that follows begins here; undefined: none does. */
+  readonly end: number | undefined;
+  /** Rows below were looked at. */
   cursor: number;
+  /** All rows that there are were looked at: those that are added come by `added`. */
+  isAtEdge: boolean;
   bytes: number;
   /** In the file, without packing. */
   fileBytes: number;
@@ -67,10 +77,15 @@ export class Packer {
   /** Rows below the id were there at the time. */
   #marks: { readonly id: number; readonly atMs: number }[] = [];
   #work: Work | undefined;
+  /** Some MiB, which are given back where nothing waits. */
+  #scratch: PackScratch | undefined;
+  /** By layout: to read one takes as long as to pack some hundred rows of it. */
+  readonly #fields = new Map<number, Fields>();
+  #fieldsBytes = 0;
   /** Rows below stay as they are. */
   #skipTo = 0;
-  /** Fewer rows than up to here do not fill a pack. */
-  #notBeforeId = 0;
+  /** Packs are made one after the other, since something waits. */
+  #isFilling = false;
   #pausedUntilMs = Number.NEGATIVE_INFINITY;
   #addedRows = 0;
   #bytesOfRow = LIKELY_PAYLOAD_BYTES + ROW_BYTES;
@@ -91,10 +106,14 @@ export class Packer {
     return this.#packedPart;
   }
 
-  /** A row that was added has so much payload. */
-  added(payloadBytes: number): void {
-    this.#addedRows = Math.min(MEAN_OF_ROWS, this.#addedRows + 1);
-    this.#bytesOfRow += (payloadBytes + ROW_BYTES - this.#bytesOfRow) / this.#addedRows;
+  /** Rows were stored: those of a pack that waits for more come into it without being read again. */
+  added(batches: readonly StoredBatch[]): void {
+    for (const { id, layout, time, count, explorationCount, payload } of batches) {
+      this.#addedRows = Math.min(MEAN_OF_ROWS, this.#addedRows + 1);
+      this.#bytesOfRow += (payload.byteLength + ROW_BYTES - this.#bytesOfRow) / this.#addedRows;
+      const work = this.#work;
+      if (work?.isAtEdge && !work.steps) this.#add(work, { id, layout, ts: time, n: count, n_exploration: explorationCount, payload });
+    }
   }
 
   /**
@@ -106,11 +125,12 @@ export class Packer {
     this.#mark(nextId, nowMs);
     if (nowMs < this.#pausedUntilMs) return false;
     try {
+      if (this.#work && pendingFrom > this.#work.builder.lastId && this.#work.builder.rows > 0) this.#work = undefined;
       const untilMs = performance.now() + this.#bounds.sliceMs;
       do {
-        this.#work ??= this.#begin({ from: Math.max(pendingFrom, this.#skipTo), to: this.#endOfWaiting(nowMs) }, maxBytes);
-        if (!this.#work) return false;
-        this.#goOn(this.#work, write);
+        this.#work ??= this.#begin(pendingFrom, this.#endOfWaiting(nowMs), nextId, maxBytes);
+        if (!this.#work || (this.#work.isAtEdge && !this.#work.steps)) return false;
+        this.#goOn(this.#work, nextId, write);
       } while (performance.now() < untilMs);
       return true;
     } catch (error) {
@@ -132,30 +152,43 @@ export class Packer {
     return newest < 0 ? 0 : (this.#marks[0]?.id ?? 0);
   }
 
-  #begin({ from, to }: IdRange, maxBytes: number): Work | undefined {
-    if (to < this.#notBeforeId) return undefined;
-    const first = this.#tables.firstUnpacked({ from, to });
-    if (first === undefined) return undefined;
-    this.#blockBytes = Math.min(this.#blockBytes, maxBytes / 16);
-    if ((to - first) * this.#bytesOfRow < this.#blockBytes) return undefined;
-    const layouts = new Map<number, Layout | undefined>();
-    const builder = new PackBuilder((id) => {
-      if (!layouts.has(id)) layouts.set(id, this.#tables.layout(id));
-      return layouts.get(id);
-    });
-    return {
-      builder,
-      to: Math.min(to, this.#tables.firstPack({ from: first, to }) ?? to),
-      cursor: first,
-      bytes: 0,
-      fileBytes: 0,
-      steps: undefined,
-    };
+  /** `oldTo`: rows below have waited for long, if a sink waits for them. */
+  #begin(pendingFrom: number, oldTo: number, nextId: number, maxBytes: number): Work | undefined {
+    if (pendingFrom >= oldTo) {
+      this.#scratch = undefined;
+      this.#isFilling = false;
+      this.#fields.clear();
+      this.#fieldsBytes = 0;
+      return undefined;
+    }
+    const first = this.#tables.firstUnpacked({ from: Math.max(pendingFrom, this.#skipTo), to: nextId }) ?? nextId;
+    this.#blockBytes = Math.min(this.#blockBytes, maxBytes / LEAST_PACKS);
+    if (!this.#isFilling && (nextId - first) * this.#bytesOfRow < this.#blockBytes * BEGIN_PART) return undefined;
+    this.#isFilling = true;
+    this.#scratch ??= new PackScratch();
+    const builder = new PackBuilder((layout) => this.#fieldsOf(layout), this.#scratch);
+    const end = this.#tables.firstPack({ from: first, to: Number.MAX_SAFE_INTEGER });
+    return { builder, end, cursor: first, isAtEdge: false, bytes: 0, fileBytes: 0, steps: undefined };
   }
 
-  #goOn(work: Work, write: (pack: NewPack) => boolean): void {
+  #fieldsOf(layout: number): Fields | undefined {
+    const known = this.#fields.get(layout);
+    if (known) return known;
+    const read = this.#tables.layout(layout);
+    if (!read) return undefined;
+    const fields = fieldsOf(read);
+    this.#fieldsBytes += FIELDS_BYTES + fields.kinds.length;
+    if (this.#fieldsBytes > MAX_FIELDS_BYTES) {
+      this.#fields.clear();
+      this.#fieldsBytes = FIELDS_BYTES + fields.kinds.length;
+    }
+    this.#fields.set(layout, fields);
+    return fields;
+  }
+
+  #goOn(work: Work, nextId: number, write: (pack: NewPack) => boolean): void {
     if (!work.steps) {
-      this.#read(work);
+      this.#read(work, nextId);
       return;
     }
     const step = work.steps.next();
@@ -170,9 +203,9 @@ export class Packer {
     this.#blockBytes = Math.min(blockBytes, Math.max(LEAST_PART * blockBytes, (PACKED_BYTES * work.bytes) / packedBytes));
   }
 
-  #read(work: Work): void {
-    const { builder } = work;
-    const rows = this.#tables.unpacked({ from: work.cursor, to: work.to }, READ_ROWS);
+  #read(work: Work, nextId: number): void {
+    const { builder, end = nextId } = work;
+    const rows = this.#tables.unpacked({ from: work.cursor, to: end }, READ_ROWS);
     for (const row of rows) {
       work.cursor = row.id + 1;
       // What is damaged stays what it is: a pack would give it a right checksum.
@@ -181,20 +214,24 @@ export class Packer {
         else work.steps = builder.finish();
         return;
       }
-      builder.add(row);
-      work.bytes += row.payload.byteLength + ROW_BYTES;
-      work.fileBytes += rowBytes(row.payload.byteLength, this.#pageBytes);
-      if (work.bytes < this.#blockBytes && !builder.isFull) continue;
-      this.#bytesOfRow = work.bytes / builder.rows;
-      work.steps = builder.finish();
-      return;
+      this.#add(work, row);
+      if (work.steps) return;
     }
     if (rows.length === READ_ROWS) return;
-    // Too few: up to the next pack there never will be more.
+    if (work.end === undefined) {
+      work.isAtEdge = true;
+      return;
+    }
+    // Too few, and there never will be more before the next pack.
     this.#work = undefined;
-    if (builder.rows > 0) this.#bytesOfRow = work.bytes / builder.rows;
-    const next = this.#tables.firstPack({ from: work.cursor, to: Number.MAX_SAFE_INTEGER });
-    if (next === undefined) this.#notBeforeId = work.to + Math.ceil((this.#blockBytes - work.bytes) / this.#bytesOfRow);
-    else this.#skipTo = this.#tables.endOfPack(next) ?? next;
+    this.#skipTo = this.#tables.endOfPack(work.end) ?? work.end;
+  }
+
+  #add(work: Work, row: Omit<BatchRow, "crc">): void {
+    const { builder } = work;
+    builder.add(row);
+    work.bytes += row.payload.byteLength + ROW_BYTES;
+    work.fileBytes += rowBytes(row.payload.byteLength, this.#pageBytes);
+    if (work.bytes >= this.#blockBytes || builder.isFull) work.steps = builder.finish();
   }
 }
