@@ -1,4 +1,4 @@
-import { rmSync, statSync } from "node:fs";
+import { mkdtempSync, rmSync, statSync } from "node:fs";
 import { join } from "node:path";
 import type { NewBatch } from "../../src/buffer/buffer.ts";
 import { encodeReadout, layoutKey } from "../../src/buffer/codec.ts";
@@ -50,8 +50,8 @@ export function benchOutage(folder: string): void {
 
 function printCase(folder: string, one: Case, sources: number, values: number, budget: number): void {
   const name = `an hour's outage, ${sources} sources of ${values}, ${one.what}`;
-  const packed = outage(join(folder, "packed.db"), one, sources, values, SECONDS, undefined);
-  const plain = outage(join(folder, "plain.db"), one, sources, values, Math.ceil(SECONDS / PLAIN_PART), Number.POSITIVE_INFINITY);
+  const packed = outage(folder, one, sources, values, SECONDS, undefined);
+  const plain = outage(folder, one, sources, values, Math.ceil(SECONDS / PLAIN_PART), Number.POSITIVE_INFINITY);
   console.log(`${name}: ${packed.bytes.toFixed(2)} bytes of file per value (budget ${budget}), ${plain.bytes.toFixed(1)} without packing`);
   console.log(
     `${name}: CPU of the store ${(packed.cpuNs / plain.cpuNs).toFixed(2)} times that without packing (budget ${CPU_BUDGET}), ${Math.round(packed.cpuNs)} ns per value; longest turn of packing ${packed.longestMs.toFixed(0)} ms`,
@@ -59,8 +59,10 @@ function printCase(folder: string, one: Case, sources: number, values: number, b
 }
 
 /** `blockBytes`: infinite, so that nothing is packed; undefined: as the product has it. */
-function outage(file: string, one: Case, sources: number, values: number, seconds: number, blockBytes: number | undefined) {
+function outage(parent: string, one: Case, sources: number, values: number, seconds: number, blockBytes: number | undefined) {
   let nowMs = 0;
+  const folder = mkdtempSync(join(parent, "outage-"));
+  const file = join(folder, "buffer.db");
   const buffer = openBuffer(file, {
     maxBytes: 2 ** 34,
     maxAgeMs: Number.MAX_SAFE_INTEGER,
@@ -111,7 +113,7 @@ function outage(file: string, one: Case, sources: number, values: number, second
   }
   measured(() => buffer.close());
   const { size } = statSync(file);
-  rmSync(file);
+  rmSync(folder, { recursive: true });
   const all = seq * values;
   return { bytes: size / all, cpuNs: (cpuUs * 1000) / all, longestMs };
 }
@@ -142,5 +144,3 @@ function randomOf(seed: number): () => number {
   };
   return () => ((word() >>> 6) * 2 ** 27 + (word() >>> 5)) / 2 ** 53;
 }
-
-export { CASES as CASES_FOR_PROFILE, outage as outageForProfile };
