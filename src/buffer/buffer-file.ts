@@ -302,7 +302,8 @@ export class BufferFile implements Buffer {
     const first = this.#tables.oldestId();
     const oldestMs = first === undefined ? undefined : this.#tables.ageOf(first);
     const agedMs = oldestMs === undefined ? 0 : this.#age.nowMs() - oldestMs;
-    return { ...this.#space.fill(), addedBytes: this.#addedBytes, ageLeftMs: Math.max(0, this.#maxAgeMs - agedMs) };
+    const { packedPart } = this.#packer;
+    return { ...this.#space.fill(), addedBytes: this.#addedBytes, packedPart, ageLeftMs: Math.max(0, this.#maxAgeMs - agedMs) };
   }
 
   close(): void {

@@ -55,7 +55,7 @@ export function* scanLayouts(file: string): Generator<FoundLayout | undefined> {
   }
 }
 
-/** What may be the data of a pack, as `scanLeaves`. */
+/** Finds data that may be a pack's, as `scanLeaves`. */
 export function* scanPacks(file: string): Generator<FoundPackData | undefined> {
   for (const found of scanRecords(file)) {
     const pack = found && packOf(found.record, found.id);

@@ -9,7 +9,7 @@ const OPTIONS = { params: { [constants.ZSTD_c_compressionLevel]: 1 } };
 /** Shorter streams are kept as they are: a frame of zstd alone has about so many bytes. */
 const LEAST_BYTES = 24;
 const FIRST_BYTES = 256;
-/** Of the checksum in front. */
+/** A checksum is in front. */
 const CHECKSUM_BYTES = 4;
 /** Names the format and its compressor: zstd (RFC 8878). */
 const FORMAT = 1;

@@ -41,10 +41,10 @@ const MAX_DIFFERENCE = 2 ** 30;
 /** Streams of one column's planes begin at `area * AREA`. */
 export const AREA = 8;
 
-/** Where the numbers of a column lie. */
+/** The numbers of a column in memory. */
 export interface Place {
   readonly view: DataView;
-  /** Of the first row. */
+  /** The first row's number begins here. */
   readonly offset: number;
   readonly stride: number;
   readonly rows: number;

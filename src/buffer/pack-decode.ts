@@ -28,7 +28,7 @@ interface HeadGroup {
   readonly rows: number;
 }
 
-/** What a pack's head says: its rows in the order of their ids. */
+/** A pack's head: its rows in the order of their ids. */
 export interface PackIndex {
   readonly groups: readonly HeadGroup[];
   readonly ids: Float64Array;
@@ -153,7 +153,7 @@ export function readBody(index: PackIndex, blob: Uint8Array): PayloadOf {
 
 interface BodyGroup {
   readonly stride: number;
-  /** Of all rows, up to where the fields end. */
+  /** Payloads of all rows, each up to where its fields end. */
   readonly bytes: Uint8Array;
   readonly lengths: Int32Array;
 }

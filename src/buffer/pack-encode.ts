@@ -23,7 +23,7 @@ import type { BatchRow } from "./schema.ts";
 /** Shapes of one layout and flags in one pack; rows of further ones have their values in no columns. */
 const MAX_SHAPES = 4;
 const FIRST_ROWS = 1024;
-/** Of a row in the columns of its head. */
+/** A row has so many in the columns of its head. */
 const NUMBERS_BYTES = 16;
 /** Columns are put into streams in steps of so many bytes: about a millisecond. */
 const STEP_BYTES = 64 * 1024;
@@ -50,7 +50,7 @@ export class PackScratch {
   ts = new Float64Array(FIRST_ROWS);
   n = new Int32Array(FIRST_ROWS);
   nExploration = new Int32Array(FIRST_ROWS);
-  /** Of the rows of one group. */
+  /** These are of the rows of one group. */
   groupTs = new Float64Array(FIRST_ROWS);
   groupN = new Int32Array(FIRST_ROWS);
   groupNExploration = new Int32Array(FIRST_ROWS);
@@ -150,7 +150,7 @@ export class PackBuilder {
     return this.#scratch.rows;
   }
 
-  /** Of all rows: readings of ACTIVE variables, and of EXPLORATION ones. */
+  /** Readings of ACTIVE variables in all rows, and of EXPLORATION ones. */
   get counts(): { readonly n: number; readonly nExploration: number } {
     return { n: this.#n, nExploration: this.#nExploration };
   }
@@ -226,7 +226,7 @@ export class PackBuilder {
       const isSeen = of.seen !== undefined && hasShape(of.seen, payload);
       const fields = this.#fieldsOf(layout);
       const shape = fields && shapeOf(fields, payload);
-      // Where all is good, others of the shape follow; of states that change with each row, none does.
+      // Others of the shape follow where all is good, and none where states change with each row.
       if (shape && (isSeen || of.shaped.length + of.loose === -1)) {
         const number = this.#addGroup(layout, TIMED, of.flags, shape);
         of.shaped.push(number);

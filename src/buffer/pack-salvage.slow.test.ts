@@ -86,7 +86,7 @@ describe("a damaged page of a file with packs", () => {
     expect(lostInAll).toBeGreaterThan(0);
   });
 
-  it("of a file that is recovered later costs no more, with its tables and without", () => {
+  it("costs no more where the file is recovered later, with its tables and without", () => {
     using folder = temporaryFolder();
     const file = join(folder.path, "buffer.db");
     fill(file);

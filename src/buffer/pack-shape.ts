@@ -19,16 +19,16 @@ const KIND_OF: Readonly<Record<keyof typeof WIDTH, Kind>> = {
   uint64: I64,
   float32: F32,
   float64: F64,
-  // Of no width: they end what is fixed.
+  // These have no width: they end what is fixed.
   auto: U8,
   string: U8,
 };
 
-/** What rows of one layout have in common: the bytes behind the span, and the values of a fixed width behind these. */
+/** Rows of one layout have in common: the bytes behind the span, and the values of a fixed width behind these. */
 export interface Shape {
   /** Number of variables and states: the same in all rows of the shape. */
   readonly prefix: Uint8Array;
-  /** Of the fields behind the prefix, one each. */
+  /** One for each field behind the prefix. */
   readonly kinds: readonly Kind[];
   /** Bytes of a payload up to where the fields end; what is behind is of any length. */
   readonly fixedBytes: number;
@@ -40,7 +40,7 @@ export interface Shape {
 export const isTimed = (payload: Uint8Array): boolean =>
   payload.length >= TIMED_BYTES && payload[0] === VERSION && ((payload[1] ?? 0) & ~KNOWN_FLAGS) === 0;
 
-/** What a layout says of the payloads of its rows: a byte for each variable. */
+/** A layout, as far as it says how the payloads of its rows are made: a byte for each variable. */
 export interface Fields {
   readonly stateBytes: number;
   readonly boolBytes: number;

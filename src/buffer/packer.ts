@@ -27,7 +27,7 @@ const BLOCK_BYTES = 4 * 2 ** 20;
 const PACKED_BYTES = 512 * 1024;
 /** The part of `blockBytes` that a pack of noise has at least. */
 const LEAST_PART = 1 / 2;
-/** What waits is so much of a pack when the first one is begun: a sink that takes its rows a little late costs nothing. */
+/** The first pack is begun when so much of it waits: a sink that takes its rows a little late costs nothing. */
 const BEGIN_PART = 1 / 2;
 /** A small file has at least so many packs: the oldest is dropped as a whole. */
 const LEAST_PACKS = 16;
@@ -43,6 +43,10 @@ const FIELDS_BYTES = 64;
 const READ_ROWS = 64;
 /** The size of rows to come is guessed by about so many. */
 const MEAN_OF_ROWS = 64;
+/** Each hour some rows are packed to see how small they get, also where none waits. */
+const SAMPLE_EVERY_MS = 3_600_000;
+/** A sample has so much of a pack: it takes about 20 ms an hour. */
+const SAMPLE_PART = 1 / 4;
 /** Marks of the newest id are so far apart, ms. */
 const MARK_EVERY_MS = 1000;
 /** A file that takes no pack is not asked again for so long, ms: a full disk has its own alarm. */
@@ -59,6 +63,10 @@ interface Work {
   bytes: number;
   /** In the file, without packing. */
   fileBytes: number;
+  /** Packed when it has so many. */
+  readonly blockBytes: number;
+  /** The pack is not put into the file. */
+  readonly isSample: boolean;
   steps: Steps<Packed> | undefined;
 }
 
@@ -91,6 +99,7 @@ export class Packer {
   #bytesOfRow = LIKELY_PAYLOAD_BYTES + ROW_BYTES;
   #blockBytes: number;
   #packedPart: number | undefined;
+  #sampleAtMs = Number.NEGATIVE_INFINITY;
 
   constructor(tables: Tables, pageBytes: number, bounds: Partial<PackingBounds>, monotonicMs: () => number) {
     this.#tables = tables;
@@ -125,10 +134,11 @@ export class Packer {
     this.#mark(nextId, nowMs);
     if (nowMs < this.#pausedUntilMs) return false;
     try {
-      if (this.#work && pendingFrom > this.#work.builder.lastId && this.#work.builder.rows > 0) this.#work = undefined;
+      const oldTo = this.#endOfWaiting(nowMs);
+      if (this.#work && this.#isUseless(this.#work, pendingFrom, oldTo)) this.#work = undefined;
       const untilMs = performance.now() + this.#bounds.sliceMs;
       do {
-        this.#work ??= this.#begin(pendingFrom, this.#endOfWaiting(nowMs), nextId, maxBytes);
+        this.#work ??= pendingFrom < oldTo ? this.#begin(pendingFrom, nextId, maxBytes) : this.#rest(nowMs, nextId);
         if (!this.#work || (this.#work.isAtEdge && !this.#work.steps)) return false;
         this.#goOn(this.#work, nextId, write);
       } while (performance.now() < untilMs);
@@ -152,23 +162,34 @@ export class Packer {
     return newest < 0 ? 0 : (this.#marks[0]?.id ?? 0);
   }
 
-  /** `oldTo`: rows below have waited for long, if a sink waits for them. */
-  #begin(pendingFrom: number, oldTo: number, nextId: number, maxBytes: number): Work | undefined {
-    if (pendingFrom >= oldTo) {
-      this.#scratch = undefined;
-      this.#isFilling = false;
-      this.#fields.clear();
-      this.#fieldsBytes = 0;
-      return undefined;
-    }
+  /** Nothing waits for the rows of the pack, or more than a sample of them. */
+  #isUseless({ builder, isSample }: Work, pendingFrom: number, oldTo: number): boolean {
+    return isSample ? pendingFrom < oldTo : builder.rows > 0 && pendingFrom > builder.lastId;
+  }
+
+  /** Nothing waits: gives memory back, but for a sample that is due. */
+  #rest(nowMs: number, nextId: number): Work | undefined {
+    this.#isFilling = false;
+    this.#scratch = undefined;
+    this.#fields.clear();
+    this.#fieldsBytes = 0;
+    if (nowMs < this.#sampleAtMs) return undefined;
+    this.#sampleAtMs = nowMs + SAMPLE_EVERY_MS;
+    return { ...this.#newWork(nextId, undefined, SAMPLE_PART * this.#bounds.blockBytes), isAtEdge: true, isSample: true };
+  }
+
+  #begin(pendingFrom: number, nextId: number, maxBytes: number): Work | undefined {
     const first = this.#tables.firstUnpacked({ from: Math.max(pendingFrom, this.#skipTo), to: nextId }) ?? nextId;
     this.#blockBytes = Math.min(this.#blockBytes, maxBytes / LEAST_PACKS);
     if (!this.#isFilling && (nextId - first) * this.#bytesOfRow < this.#blockBytes * BEGIN_PART) return undefined;
     this.#isFilling = true;
+    return this.#newWork(first, this.#tables.firstPack({ from: first, to: Number.MAX_SAFE_INTEGER }), this.#blockBytes);
+  }
+
+  #newWork(cursor: number, end: number | undefined, blockBytes: number): Work {
     this.#scratch ??= new PackScratch();
     const builder = new PackBuilder((layout) => this.#fieldsOf(layout), this.#scratch);
-    const end = this.#tables.firstPack({ from: first, to: Number.MAX_SAFE_INTEGER });
-    return { builder, end, cursor: first, isAtEdge: false, bytes: 0, fileBytes: 0, steps: undefined };
+    return { builder, end, cursor, isAtEdge: false, bytes: 0, fileBytes: 0, blockBytes, isSample: false, steps: undefined };
   }
 
   #fieldsOf(layout: number): Fields | undefined {
@@ -196,10 +217,11 @@ export class Packer {
     this.#work = undefined;
     const { firstId: id, lastId: last, rows, counts } = work.builder;
     const row = { id, last, rows, n: counts.n, n_exploration: counts.nExploration, gone: NONE_GONE };
-    if (!write({ row, packed: step.value })) return;
+    if (!work.isSample && !write({ row, packed: step.value })) return;
     const packedBytes = step.value.head.length + step.value.body.length;
     const { blockBytes } = this.#bounds;
     this.#packedPart = packedBytes / work.fileBytes;
+    if (work.isSample) return;
     this.#blockBytes = Math.min(blockBytes, Math.max(LEAST_PART * blockBytes, (PACKED_BYTES * work.bytes) / packedBytes));
   }
 
@@ -208,7 +230,7 @@ export class Packer {
     const rows = this.#tables.unpacked({ from: work.cursor, to: end }, READ_ROWS);
     for (const row of rows) {
       work.cursor = row.id + 1;
-      // What is damaged stays what it is: a pack would give it a right checksum.
+      // A damaged row stays what it is: a pack would give it a right checksum.
       if (!isIntact(row)) {
         if (builder.rows === 0) this.#skipTo = row.id + 1;
         else work.steps = builder.finish();
@@ -232,6 +254,6 @@ export class Packer {
     builder.add(row);
     work.bytes += row.payload.byteLength + ROW_BYTES;
     work.fileBytes += rowBytes(row.payload.byteLength, this.#pageBytes);
-    if (work.bytes >= this.#blockBytes || builder.isFull) work.steps = builder.finish();
+    if (work.bytes >= work.blockBytes || builder.isFull) work.steps = builder.finish();
   }
 }

@@ -90,7 +90,7 @@ export class PackReader {
       for (let row = firstAtLeast(ids, part.from); row < ids.length && (ids[row] ?? 0) < part.to; row++) yield row;
   }
 
-  /** What was unpacked is read again. */
+  /** Reads what was unpacked again. */
   forget(): void {
     this.#indexes.clear();
     this.#payloads.clear();

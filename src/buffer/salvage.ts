@@ -169,7 +169,7 @@ const isIn = (ranges: readonly IdRange[], id: number): boolean => ranges.some(({
 interface TakenPacks {
   /** From the first to the last id of each pack that was taken over; rising. */
   readonly taken: readonly IdRange[];
-  /** What is pending, where a pack could not be read. */
+  /** Pending ids, where a pack could not be read. */
   readonly unread: readonly IdRange[];
 }
 

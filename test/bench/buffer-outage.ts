@@ -9,7 +9,7 @@ import type { Layout } from "../../src/model/layout.ts";
 const SECONDS = Number(process.env["COLLECTOR_BENCH_SECONDS"] ?? 3600);
 /** The CPU without packing is measured over a part of it: it is the same in each second. */
 const PLAIN_PART = 6;
-/** As many as the store makes of what comes in a second. */
+/** The store makes so many of what comes in a second. */
 const COMMITS = 6;
 const START = 1_800_000_000_000;
 
@@ -41,7 +41,7 @@ const SHAPES = [
 const ONE_VALUE = { sources: 1000, values: 1, budget: 5 } as const;
 const CPU_BUDGET = 1.5;
 
-/** What an outage puts into the file, and what the store spends on it. Prints one line for each figure. */
+/** Measures the bytes that an outage puts into the file, and the store's CPU. Prints one line for each figure. */
 export function benchOutage(folder: string): void {
   for (const { sources, values } of SHAPES) for (const one of CASES) printCase(folder, one, sources, values, one.budget);
   const [slow] = CASES;

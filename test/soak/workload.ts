@@ -26,7 +26,7 @@ export const batchOf = (seq: number): NewBatch => ({
   payload: payloadOf(seq),
 });
 
-/** Of so many commits the sink takes nothing for half, so that batches wait and are packed. */
+/** The sink takes nothing for half of so many commits, so that batches wait and are packed. */
 const AWAY_COMMITS = 60;
 /** Packs of a few dozen batches. */
 const PACKING = { afterMs: 0, blockBytes: 20_000 };
