@@ -150,6 +150,11 @@ export class PackBuilder {
     return this.#scratch.rows;
   }
 
+  /** Rows of a source's shape, on average. */
+  get rowsOfGroup(): number {
+    return this.rows / Math.max(1, this.#groups.length);
+  }
+
   /** Readings of ACTIVE variables in all rows, and of EXPLORATION ones. */
   get counts(): { readonly n: number; readonly nExploration: number } {
     return { n: this.#n, nExploration: this.#nExploration };

@@ -25,10 +25,13 @@ const AFTER_MS = 10_000;
 const BLOCK_BYTES = 4 * 2 ** 20;
 /** A pack that is larger gains nothing, and more is lost with it where it is damaged. */
 const PACKED_BYTES = 512 * 1024;
+/** With so many readouts of each source a pack is complete from LEAST_BYTES_PART on: more would save less than a tenth of a byte for a value. */
+const READOUTS_OF_SOURCE = 64;
+const LEAST_BYTES_PART = 1 / 8;
 /** The part of `blockBytes` that a pack of noise has at least. */
 const LEAST_PART = 1 / 2;
 /** The first pack is begun when so much of it waits: a sink that takes its rows a little late costs nothing. */
-const BEGIN_PART = 1 / 2;
+const BEGIN_PART = LEAST_BYTES_PART;
 /** A small file has at least so many packs: the oldest is dropped as a whole. */
 const LEAST_PACKS = 16;
 /** A row's work beyond its payload, as bytes: a pack of small ones is not much slower than one of large ones. */
@@ -254,6 +257,7 @@ export class Packer {
     builder.add(row);
     work.bytes += row.payload.byteLength + ROW_BYTES;
     work.fileBytes += rowBytes(row.payload.byteLength, this.#pageBytes);
-    if (work.bytes >= work.blockBytes || builder.isFull) work.steps = builder.finish();
+    const isComplete = builder.rowsOfGroup >= READOUTS_OF_SOURCE && work.bytes >= LEAST_BYTES_PART * work.blockBytes;
+    if (isComplete || work.bytes >= work.blockBytes || builder.isFull) work.steps = builder.finish();
   }
 }
