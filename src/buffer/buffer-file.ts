@@ -12,9 +12,20 @@ import { LayoutUse } from "./layout-use.ts";
 import { type LossTable, type LossTime, lossTable, nowCorrected } from "./losses.ts";
 import { bootName, type MachineClock, stampNow } from "./machine-clock.ts";
 import { type Mark, writeMark } from "./mark.ts";
+import { Packer, type PackingBounds } from "./packer.ts";
 import { keepReserve } from "./reserve.ts";
 import { DamagedFileError } from "./set-aside.ts";
-import { aged, agedWhileClosed, isOver, ledgerOf, type SinkState, sinksDiffer, withoutThoseOver, withSinks } from "./sink-state.ts";
+import {
+  aged,
+  agedWhileClosed,
+  isOver,
+  ledgerOf,
+  pendingRanges,
+  type SinkState,
+  sinksDiffer,
+  withoutThoseOver,
+  withSinks,
+} from "./sink-state.ts";
 import { StampBook, stampsFrom } from "./stamps.ts";
 import { Tables } from "./tables.ts";
 import { Tip } from "./tip.ts";
@@ -32,6 +43,8 @@ export interface BufferBounds {
   readonly maxAgeMs: number;
   /** How long what waits for a removed sink is kept for it; absent: not at all. */
   readonly keepRemovedMs?: number | undefined;
+  /** From the opening on; absent: as it serves best (packer.ts). */
+  readonly packing?: Partial<PackingBounds> | undefined;
 }
 
 /** Words in which earlier versions say why they began another account. */
@@ -56,6 +69,7 @@ export class BufferFile implements Buffer {
   readonly #file: string;
   readonly #inode: number | undefined;
   #lost: Ledger["lost"];
+  #maxBytes: number;
   #maxAgeMs: number;
   #keepRemovedMs: number;
   readonly #now: () => number;
@@ -71,6 +85,7 @@ export class BufferFile implements Buffer {
   readonly #clock: MachineClock;
   readonly #boot: string;
   readonly #tip: Tip;
+  readonly #packer: Packer;
   readonly #transaction: Database.Transaction<(change: () => FileState) => FileState>;
   #state: FileState;
   /** The next id that is on disk. */
@@ -102,6 +117,7 @@ export class BufferFile implements Buffer {
     this.#inode = inodeOf(file);
     this.epoch = loaded.epoch;
     this.#lost = loaded.lost;
+    this.#maxBytes = limits.maxBytes;
     this.#maxAgeMs = limits.maxAgeMs;
     this.#keepRemovedMs = limits.keepRemovedMs ?? 0;
     this.#now = limits.now ?? Date.now;
@@ -116,6 +132,7 @@ export class BufferFile implements Buffer {
     this.#changes = new FileChanges(this.#tables, this.#losses, this.#space, boot);
     this.#layoutUse = new LayoutUse(loaded.nextId);
     this.#tip = new Tip(file);
+    this.#packer = new Packer(this.#tables, this.#space.pageBytes, limits.packing ?? {}, this.#monotonicMs);
     this.#transaction = db.transaction((change: () => FileState): FileState => {
       const after = change();
       this.#tables.saveState(this.#state, after);
@@ -136,6 +153,7 @@ export class BufferFile implements Buffer {
   /** From now on. What is beyond them goes with the next commits and steps of maintenance, and is counted. */
   setBounds({ maxBytes, maxAgeMs, keepRemovedMs = 0 }: BufferBounds): void {
     this.#space.setMaxBytes(maxBytes);
+    this.#maxBytes = maxBytes;
     this.#maxAgeMs = maxAgeMs;
     this.#keepRemovedMs = keepRemovedMs;
   }
@@ -196,6 +214,7 @@ export class BufferFile implements Buffer {
     this.#isStartSaved ||= isStoring && batches.length > 0;
     // What was recovered says nothing of what is read in an hour.
     if (isStoring && lastSeq === undefined) for (const { payload } of batches) this.#addedBytes += this.#space.rowBytes(payload.byteLength);
+    if (isStoring) this.#packer.added(batches);
     this.#layoutUse.committed(work, isStoring ? batches : [], this.#state.layouts);
     return batches;
   }
@@ -246,11 +265,11 @@ export class BufferFile implements Buffer {
       this.#writeAges();
       return true;
     }
-    const [first] = this.#tables.oldest(1);
+    const first = this.#tables.oldestId();
     const endOfOlder = this.#age.look() ? (this.#tables.endOfOlder(this.#age.nowMs() - this.#maxAgeMs) ?? 0) : 0;
-    const isTooOld = first !== undefined && first.id < endOfOlder;
-    if (first) this.#keepAge();
-    const unused = this.#unusedLayouts(first?.id ?? this.#state.nextId);
+    const isTooOld = first !== undefined && first < endOfOlder;
+    if (first !== undefined) this.#keepAge();
+    const unused = this.#unusedLayouts(first ?? this.#state.nextId);
     const isTooMuch = isTooOld || unused.length > 0 || this.#state.garbage.length > 0 || (first !== undefined && this.#space.isTooLarge());
     if (!isTooMuch) return this.#space.shrink();
     this.#write(() => {
@@ -261,15 +280,30 @@ export class BufferFile implements Buffer {
     return true;
   }
 
+  /** Packs for a slice of some ms what has waited for long. True: there is more to do at once. */
+  pack(): boolean {
+    const { nextId, sinks } = this.#state;
+    const firsts = [...sinks.values()].flatMap((sink) => pendingRanges(sink, nextId)[0]?.from ?? []);
+    return this.#packer.step(Math.min(nextId, ...firsts), nextId, this.#maxBytes, ({ row, packed }) => {
+      let isPacked = false;
+      this.#write(() => {
+        isPacked = this.#tables.pack(row, packed);
+        return this.#state;
+      });
+      return isPacked;
+    });
+  }
+
   bytes(): number {
     return this.#space.bytes();
   }
 
   fill(): BufferFill {
-    const [first] = this.#tables.oldest(1);
-    const oldestMs = first && this.#tables.ageOf(first.id);
+    const first = this.#tables.oldestId();
+    const oldestMs = first === undefined ? undefined : this.#tables.ageOf(first);
     const agedMs = oldestMs === undefined ? 0 : this.#age.nowMs() - oldestMs;
-    return { ...this.#space.fill(), addedBytes: this.#addedBytes, ageLeftMs: Math.max(0, this.#maxAgeMs - agedMs) };
+    const { packedPart } = this.#packer;
+    return { ...this.#space.fill(), addedBytes: this.#addedBytes, packedPart, ageLeftMs: Math.max(0, this.#maxAgeMs - agedMs) };
   }
 
   close(): void {
@@ -279,7 +313,7 @@ export class BufferFile implements Buffer {
     } catch {}
     // Without it the time since the last saving counts as one without a process.
     try {
-      if (this.#db.open && this.#tables.oldest(1).length > 0) this.#saveAge();
+      if (this.#db.open && this.#tables.oldestId() !== undefined) this.#saveAge();
     } catch {}
     // Without it the next opening takes the file for one that was not closed, which costs some ids.
     try {
@@ -297,6 +331,7 @@ export class BufferFile implements Buffer {
     try {
       this.#state = this.#transaction.immediate(change);
     } catch (error) {
+      this.#tables.forgetPacks();
       this.#space.failed(error);
       throw error;
     }
@@ -354,8 +389,8 @@ export class BufferFile implements Buffer {
 
   /** No value pending now or later is older. */
   #oldestTime(): LossTime {
-    const [first] = this.#tables.oldest(1);
-    const span = first && this.#tables.timeSpan([{ from: first.id, to: first.id + 1 }], this.#state.stamps);
+    const first = this.#tables.oldestId();
+    const span = first === undefined ? undefined : this.#tables.timeSpan([{ from: first, to: first + 1 }], this.#state.stamps);
     if (span) return span.from;
     const now = stampNow(this.#clock);
     const right = this.#stamps.right();
@@ -388,7 +423,7 @@ export class BufferFile implements Buffer {
     this.#write(() => {
       mark();
       this.#tables.saveAge(this.#age.toSave());
-      return { ...this.#state, stamps: stampsFrom(this.#state.stamps, this.#tables.oldest(1)[0]?.id ?? 0) };
+      return { ...this.#state, stamps: stampsFrom(this.#state.stamps, this.#tables.oldestId() ?? 0) };
     });
     this.#ageSavedAtMs = this.#monotonicMs();
   }

@@ -128,6 +128,8 @@ export interface BufferFill {
   readonly spareBytes: number;
   /** Bytes that readouts took in it since it was opened, whatever left it meanwhile. */
   readonly addedBytes: number;
+  /** So much of a byte of these is left once it has waited for some seconds and is packed; absent: not known yet. */
+  readonly packedPart?: number | undefined;
   /** Until the oldest readout in it exceeds the bound of age, ms; without readouts the bound itself. */
   readonly ageLeftMs: number;
 }

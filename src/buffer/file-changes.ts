@@ -120,8 +120,8 @@ export class FileChanges {
   keepWithinBytes(before: FileState): FileState {
     let after = before;
     for (let step = 0; step < DROP_STEPS && this.#space.isTooLarge(); step++) {
-      const last = this.#tables.oldest(DROP_ROWS).at(-1);
-      const range = this.#firstOfRemoved(after) ?? (last && { from: 0, to: last.id + 1 });
+      const end = this.#endOfOldest(before.nextId);
+      const range = this.#firstOfRemoved(after) ?? (end !== undefined && { from: 0, to: end });
       if (!range) break;
       after = this.#drop(after, range, "buffer_full");
     }
@@ -130,8 +130,8 @@ export class FileChanges {
 
   /** Drops some of the values of the batches below this id. */
   dropOlder(before: FileState, endId: number): FileState {
-    const last = this.#tables.oldest(DROP_ROWS).at(-1);
-    return last ? this.#drop(before, { from: 0, to: Math.min(endId, last.id + 1) }, "too_old") : before;
+    const end = this.#endOfOldest(before.nextId);
+    return end === undefined ? before : this.#drop(before, { from: 0, to: Math.min(endId, end) }, "too_old");
   }
 
   /** Deletes rows that no sink waits for, at most TRIM_ROWS; the others stay garbage. */
@@ -143,11 +143,19 @@ export class FileChanges {
     for (const { from, to } of free) {
       const first = left > 0 ? this.#tables.firstIn({ from, to }) : from;
       if (first === undefined) continue;
-      const end = Math.min(to, first + left);
+      // A pack goes as a whole, however many rows it has.
+      const packEnd = left > 0 ? (this.#tables.endOfPack(first) ?? 0) : 0;
+      const end = Math.min(to, Math.max(first + left, packEnd));
       if (left > 0) left -= this.#tables.deleteBatches({ from: first, to: end });
       if (end < to) garbage.push({ from: end, to });
     }
     return { ...before, garbage };
+  }
+
+  /** The id behind the rows that are dropped at once; `nextId`: behind all. */
+  #endOfOldest(nextId: number): number | undefined {
+    const first = this.#tables.oldestId();
+    return first === undefined ? undefined : this.#tables.endOfFirst({ from: first, to: nextId }, DROP_ROWS);
   }
 
   #timesOf({ from, to, fromBootTimeMs, toBootTimeMs }: RejectedSpan): { readonly from: LossTime; readonly to: LossTime } {

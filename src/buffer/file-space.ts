@@ -18,7 +18,7 @@ export class FileSpace {
   readonly #db: Database.Database;
   readonly #file: string;
   readonly #tables: Tables;
-  readonly #pageBytes: number;
+  readonly pageBytes: number;
   #walLimitBytes = 0;
   #maxWalBytes = 0;
   #maxPages = 0;
@@ -28,7 +28,7 @@ export class FileSpace {
     this.#db = db;
     this.#file = file;
     this.#tables = tables;
-    this.#pageBytes = Number(db.pragma("page_size", { simple: true }));
+    this.pageBytes = Number(db.pragma("page_size", { simple: true }));
     this.setMaxBytes(maxBytes);
   }
 
@@ -38,10 +38,10 @@ export class FileSpace {
     this.#walLimitBytes = Math.min(WAL_BYTES, maxBytes / 16);
     this.#maxWalBytes = Math.min(MAX_WAL_BYTES, maxBytes / 4);
     // Room is left for what a commit adds before it drops. SQLite's own bound is above it, and only stops what could not be foreseen.
-    this.#maxPages = Math.max(1, Math.floor((maxBytes - this.#maxWalBytes) / this.#pageBytes));
-    this.#dropAbovePages = this.#maxPages - Math.min(WAL_BYTES / this.#pageBytes, Math.floor(this.#maxPages / 8));
+    this.#maxPages = Math.max(1, Math.floor((maxBytes - this.#maxWalBytes) / this.pageBytes));
+    this.#dropAbovePages = this.#maxPages - Math.min(WAL_BYTES / this.pageBytes, Math.floor(this.#maxPages / 8));
     db.pragma(`journal_size_limit = ${Math.floor(this.#walLimitBytes)}`);
-    db.pragma(`wal_autocheckpoint = ${Math.ceil(this.#walLimitBytes / this.#pageBytes)}`);
+    db.pragma(`wal_autocheckpoint = ${Math.ceil(this.#walLimitBytes / this.pageBytes)}`);
     db.pragma(`max_page_count = ${this.#maxPages}`);
   }
 
@@ -59,13 +59,13 @@ export class FileSpace {
   /** Bytes in use, with more than how many the oldest values are dropped, and those that hold nothing. */
   fill(): Pick<BufferFill, "usedBytes" | "dropAtBytes" | "spareBytes"> {
     const { all, free } = this.#tables.pages();
-    const bytes = this.#pageBytes;
+    const bytes = this.pageBytes;
     return { usedBytes: (all - free) * bytes, dropAtBytes: this.#dropAbovePages * bytes, spareBytes: free * bytes };
   }
 
   /** Bytes that a batch with this payload takes. */
   rowBytes(payloadBytes: number): number {
-    return rowBytes(payloadBytes, this.#pageBytes);
+    return rowBytes(payloadBytes, this.pageBytes);
   }
 
   /** Restarts a WAL that has grown. Throws where a reader that does not end keeps it growing. */
@@ -90,10 +90,10 @@ export class FileSpace {
   /** Gives free pages back in a small step; false: there are none to give. */
   shrink(): boolean {
     const { all, free } = this.#tables.pages();
-    const isWide = free * this.#pageBytes > KEPT_FREE_BYTES && free > all / 2;
+    const isWide = free * this.pageBytes > KEPT_FREE_BYTES && free > all / 2;
     if (free === 0 || !(isWide || all > this.#maxPages)) {
       // Pages that were given back leave the file when the WAL is folded into it.
-      const isFolded = fileBytes(this.#file) <= all * this.#pageBytes && this.#walBytes() <= 2 * this.#walLimitBytes;
+      const isFolded = fileBytes(this.#file) <= all * this.pageBytes && this.#walBytes() <= 2 * this.#walLimitBytes;
       if (!isFolded) this.#db.pragma("wal_checkpoint(TRUNCATE)");
       return false;
     }

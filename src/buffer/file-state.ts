@@ -5,6 +5,7 @@ import { messageOf } from "../model/failure.ts";
 import { AccountCopy, keptAccount } from "./account.ts";
 import type { Ledger, Position } from "./buffer.ts";
 import type { SavedAge } from "./file-age.ts";
+import { PackReader } from "./packs.ts";
 import { union } from "./position.ts";
 import { MIGRATIONS, SCHEMA, SCHEMA_VERSION, SUPPRESSED } from "./schema.ts";
 import { DamagedFileError } from "./set-aside.ts";
@@ -108,6 +109,9 @@ function checkAccount(db: Database.Database): void {
 function checkPages(db: Database.Database): void {
   const found = db.pragma("quick_check(1)", { simple: true });
   if (found !== "ok") throw new DamagedFileError(String(found).replaceAll("\n", " "));
+  // SQLite knows nothing of what is in a row.
+  const packs = new PackReader(db);
+  for (const pack of packs.in({ from: 0, to: Number.MAX_SAFE_INTEGER })) packs.check(pack);
 }
 
 /** Looks at every page of a file of any size, past what open connections remember of it: takes seconds for a GiB. Throws DamagedFileError. */
@@ -166,7 +170,7 @@ export function load(db: Database.Database): FileState & FileIdentity {
         deliveredUnstored: row.delivered_unstored,
         removed: row.removed_for_ms === null || row.removed_at === null ? null : { forMs: row.removed_for_ms, at: row.removed_at },
       });
-    const first = db.prepare<[], number | null>("SELECT min(id) FROM batch").pluck().get() ?? meta.next_id;
+    const first = firstId(db) ?? meta.next_id;
     // Layouts that no batch can name any more go when it costs no search.
     if (first === meta.next_id) tryTo(() => db.transaction(() => db.exec("DELETE FROM layout; DELETE FROM layout_copy"))());
     const layouts = db.prepare<[], { id: number; key: string }>("SELECT id, key FROM layout").all();
@@ -192,6 +196,12 @@ export function load(db: Database.Database): FileState & FileIdentity {
     if (error instanceof Database.SqliteError && error.code !== "SQLITE_ERROR") throw error;
     throw new DamagedFileError(messageOf(error), { cause: error });
   }
+}
+
+/** The first id that a row of the file has, in a pack or not. */
+function firstId(db: Database.Database): number | undefined {
+  const ids = ["batch", "pack"].flatMap((table) => db.prepare<[], number | null>(`SELECT min(id) FROM ${table}`).pluck().get() ?? []);
+  return ids.length === 0 ? undefined : Math.min(...ids);
 }
 
 /** On a full disk it is left for another time. */

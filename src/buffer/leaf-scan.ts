@@ -13,6 +13,7 @@ const FRAME_HEADER_BYTES = 24;
 /** Of the record of a batch: the id is the row's own, and empty in the record. */
 const COLUMNS = 7;
 const LAYOUT_COLUMNS = 3;
+const PACK_COLUMNS = 3;
 /** The record's word for a text of 32 characters. */
 const KEY_TYPE = 13 + 2 * 32;
 /** A payload that is larger is none. */
@@ -23,6 +24,13 @@ export interface FoundLayout {
   readonly id: number;
   readonly key: string;
   readonly body: string | Uint8Array;
+}
+
+/** A pack, or what looks like one: its blobs have checksums. */
+export interface FoundPackData {
+  readonly id: number;
+  readonly head: Uint8Array;
+  readonly body: Uint8Array;
 }
 
 /** Pages after which a scan pauses: it is long for who may not wait. */
@@ -44,6 +52,14 @@ export function* scanLayouts(file: string): Generator<FoundLayout | undefined> {
   for (const found of scanRecords(file)) {
     const layout = found && layoutOf(found.record, found.id);
     if (!found || layout) yield layout;
+  }
+}
+
+/** Finds data that may be a pack's, as `scanLeaves`. */
+export function* scanPacks(file: string): Generator<FoundPackData | undefined> {
+  for (const found of scanRecords(file)) {
+    const pack = found && packOf(found.record, found.id);
+    if (!found || pack) yield pack;
   }
 }
 
@@ -205,6 +221,14 @@ function layoutOf(record: Buffer, id: number): FoundLayout | undefined {
   if (key !== KEY_TYPE || body < 12 || bodyAt + Math.floor((body - 12) / 2) !== record.length) return undefined;
   const bytes = record.subarray(bodyAt);
   return { id, key: record.toString("latin1", at, bodyAt), body: body % 2 === 1 ? bytes.toString() : bytes };
+}
+
+function packOf(record: Buffer, id: number): FoundPackData | undefined {
+  const { types: [, head = 0, body = 0] = [], at = 0 } = columnsOf(record, PACK_COLUMNS) ?? {};
+  if (head < 12 || head % 2 === 1 || body < 12 || body % 2 === 1) return undefined;
+  const bodyAt = at + (head - 12) / 2;
+  if (bodyAt + (body - 12) / 2 !== record.length) return undefined;
+  return { id, head: new Uint8Array(record.subarray(at, bodyAt)), body: new Uint8Array(record.subarray(bodyAt)) };
 }
 
 function batchOf(record: Buffer, id: number): BatchRow | undefined {

@@ -1,13 +1,14 @@
 import { join } from "node:path";
+import Database from "better-sqlite3";
 import fc from "fast-check";
 import { expect, it } from "vitest";
 import type { BufferFile } from "./buffer-file.ts";
-import { layoutKey } from "./codec.ts";
+import { encodeReadout, layoutKey } from "./codec.ts";
 import { openBuffer } from "./open.ts";
 import { openReader } from "./reader.ts";
 import { temporaryFolder } from "./testing/folder.ts";
 import { ledgerFaults } from "./testing/ledger.ts";
-import { plainLayout } from "./testing/readouts.ts";
+import { plainLayout, plainReadout } from "./testing/readouts.ts";
 
 const layout = plainLayout(3);
 const layouts = [{ key: layoutKey(layout), layout }];
@@ -15,7 +16,7 @@ const SINK = { id: "a", takesExploration: false };
 
 /** What the buffer should hold, as an array: rows in order of their ids. */
 interface Model {
-  rows: { id: number; values: number; atMs: number }[];
+  rows: { id: number; values: number; atMs: number; time: number; payload: Uint8Array }[];
   seq: number;
   accepted: number;
   delivered: number;
@@ -38,25 +39,46 @@ const open = (file: string, model: Model): BufferFile =>
     maxAgeMs: model.maxAgeMs,
     now: () => model.nowMs,
     monotonicMs: () => model.monotonicMs,
+    packing: { afterMs: 0, blockBytes: 4000, sliceMs: 0 },
     onAlarm: ({ text }) => {
       throw new Error(text);
     },
   });
 
 /** Over all runs: a test that never drops shows nothing of dropping. */
-const seen = { buffer_full: 0, too_old: 0 };
+const seen = { buffer_full: 0, too_old: 0, packed: 0 };
+
+/** Rows that are in packs at this moment. */
+function packedRows(file: string): number {
+  const db = new Database(file, { readonly: true });
+  const rows = db.prepare<[], number>("SELECT total(rows) FROM pack").pluck().get() ?? 0;
+  db.close();
+  return rows;
+}
 
 /** Takes what was dropped out of the model: it has to be the oldest, for a reason that holds, and counted to the value. */
 function settle(model: Model, real: Real): void {
   const reader = openReader(real.file);
-  const ids = new Set(reader.read(0, Number.MAX_SAFE_INTEGER, Number.MAX_SAFE_INTEGER).map(({ id }) => id));
+  const read = reader.read(0, Number.MAX_SAFE_INTEGER, Number.MAX_SAFE_INTEGER);
+  const ids = new Set(read.map(({ id }) => id));
   const losses = reader.losses("a");
-  reader.close();
   const gone = model.rows.filter(({ id }) => !ids.has(id));
   const firstKept = Math.min(...ids);
   for (const { id } of gone) expect(id).toBeLessThan(firstKept);
   model.rows = model.rows.filter(({ id }) => ids.has(id));
-  expect([...ids]).toEqual(model.rows.map(({ id }) => id));
+  expect(read.map(({ id, count, time, payload }) => [id, count, time, Buffer.from(payload)])).toEqual(
+    model.rows.map(({ id, values, time, payload }) => [id, values, time, Buffer.from(payload)]),
+  );
+  // A part of them, by one read after the other.
+  const [from, to] = [read[read.length >> 2]?.id ?? 0, read[(3 * read.length) >> 2]?.id ?? 0];
+  const pieces: number[] = [];
+  for (let at = from; at < to; ) {
+    const part = reader.read(at, to, 3000).map(({ id }) => id);
+    if (part.length === 0) break;
+    pieces.push(...part);
+    at = (part.at(-1) ?? to) + 1;
+  }
+  expect(pieces).toEqual([...ids].filter((id) => id >= from && id < to));
   const [ledger] = real.buffer.ledger().sinks;
   const dropped = { buffer_full: ledger?.dropped.buffer_full ?? 0, too_old: ledger?.dropped.too_old ?? 0 };
   const newly = dropped.buffer_full - model.buffer_full + dropped.too_old - model.too_old;
@@ -67,6 +89,7 @@ function settle(model: Model, real: Real): void {
   const pending = model.rows.reduce((sum, { values }) => sum + values, 0);
   expect(ledger).toMatchObject({ accepted: model.accepted, delivered: model.delivered, pending });
   expect(ledgerFaults(real.buffer, real.file, () => false)).toEqual([]);
+  reader.close();
   // Nothing was told, so the losses hold all that was dropped.
   for (const reason of ["buffer_full", "too_old"] as const)
     expect(losses.find((loss) => loss.reason === reason)?.values ?? 0).toBe(dropped[reason]);
@@ -94,14 +117,18 @@ const append = fc.array(fc.record({ values: fc.nat(5), bytes: fc.nat(9000) }), {
         time: model.nowMs,
         count: values,
         explorationCount: 1,
-        payload: new Uint8Array(bytes),
+        // Half of them as readouts are.
+        payload:
+          bytes % 2 === 0
+            ? new Uint8Array(bytes).fill(model.seq)
+            : encodeReadout(layout, { ...plainReadout(3, model.seq), time: model.nowMs + (bytes % 5) }).payload,
       })),
       acknowledgements: [],
     });
     expect(committed).toHaveLength(batches.length);
-    for (const { id, count } of committed) {
+    for (const { id, count, time, payload } of committed) {
       expect(id).toBeGreaterThan(model.rows.at(-1)?.id ?? 0);
-      model.rows.push({ id, values: count, atMs });
+      model.rows.push({ id, values: count, atMs, time, payload });
       model.accepted += count;
     }
   }),
@@ -119,6 +146,12 @@ const acknowledge = fc.array(fc.nat(30), { maxLength: 8 }).map((picks) =>
 const trim = fc.constant(
   command("trim", (_, { buffer }) => {
     while (buffer.maintain());
+  }),
+);
+const pack = fc.integer({ min: 1, max: 60 }).map((steps) =>
+  command(`pack ${steps}`, (_, { buffer, file }) => {
+    for (let step = 0; step < steps; step++) buffer.pack();
+    seen.packed += packedRows(file);
   }),
 );
 const clock = fc.integer({ min: -5000, max: 5000 }).map((ms) =>
@@ -141,10 +174,10 @@ const reopen = fc.record({ maxBytes: fc.constantFrom(2 ** 20, 2 ** 21), maxAgeMs
   }),
 );
 
-it("holds what an array holds: append, acknowledge, trim, reopen with other bounds, time passes, the clock is set", () => {
+it("holds what an array holds: append, pack, acknowledge, trim, reopen with other bounds, time passes, the clock is set", () => {
   fc.assert(
     fc.property(
-      fc.commands([append, append, append, append, acknowledge, trim, clock, pass, reopen], { maxCommands: 60, size: "max" }),
+      fc.commands([append, append, append, append, pack, pack, acknowledge, trim, clock, pass, reopen], { maxCommands: 60, size: "max" }),
       (commands) => {
         using folder = temporaryFolder();
         const file = join(folder.path, "buffer.db");
@@ -175,4 +208,5 @@ it("holds what an array holds: append, acknowledge, trim, reopen with other boun
     { numRuns: 15, endOnFailure: true },
   );
   expect(seen.buffer_full + seen.too_old).toBeGreaterThan(0);
+  expect(seen.packed).toBeGreaterThan(100);
 }, 60_000);

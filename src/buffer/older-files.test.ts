@@ -42,7 +42,11 @@ const FILE_6 = `CREATE TABLE meta (${META_4}) STRICT; CREATE TABLE sink (${SINK_
       INSERT INTO meta VALUES (1, 'epoch-1', 4, 'r0', 3, 0, NULL, NULL, 5000, 0, ${NOW});
       INSERT INTO sink VALUES ('a', 1, 0, '[]', 2, 24, 8, '{}', 5, NULL, NULL);`;
 /** Tables that the account has a copy of, by version. */
-const ACCOUNT: Readonly<Record<number, readonly string[]>> = { 6: ["meta", "sink"], 7: ["meta", "sink", "rejected", "stamp"] };
+const ACCOUNT: Readonly<Record<number, readonly string[]>> = {
+  6: ["meta", "sink"],
+  7: ["meta", "sink", "rejected", "stamp"],
+  8: ["meta", "sink", "rejected", "stamp"],
+};
 
 /** Files as each version wrote them, with three batches of which sink `a` waits for the last two. */
 const OLDER: Readonly<Record<number, string>> = {
@@ -64,6 +68,7 @@ const OLDER: Readonly<Record<number, string>> = {
       INSERT INTO sink VALUES ('a', 1, 0, '[]', 2, 24, 8, '{}', 5, NULL, NULL);`,
   6: FILE_6,
   7: FILE_6,
+  8: FILE_6,
 };
 
 function writeOlder(file: string, version: number): void {

@@ -232,11 +232,6 @@ describe("what was lost with the file", () => {
         copyFileSync(`${file}.copy`, file);
       },
     ],
-    [
-      "a byte of its WAL flipped",
-      killed,
-      (file) => change(`${file}-wal`, Math.floor(statSync(`${file}-wal`).size / 3), (bytes) => bytes.fill(~(bytes[0] ?? 0), 0, 1)),
-    ],
     ["a frame of its WAL zeroed", killed, (file) => change(`${file}-wal`, 32 + 2 * 4120, (bytes) => bytes.fill(0, 0, 4120))],
     ["its WAL cut at rest", killed, (file) => truncateSync(`${file}-wal`, statSync(`${file}-wal`).size >> 1)],
     ["its WAL gone", killed, (file) => rmSync(`${file}-wal`)],

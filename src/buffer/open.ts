@@ -19,7 +19,7 @@ import { SCHEMA_VERSION } from "./schema.ts";
 import { noteSchema } from "./schema-page.ts";
 import { isDamage, moveAside, setAside } from "./set-aside.ts";
 import { readTip, type TipOf } from "./tip.ts";
-import { tornWal } from "./wal.ts";
+import { mendWal, tornWal } from "./wal.ts";
 
 export interface BufferOptions extends BufferLimits {
   /** What was found wrong with the file at run: it is set aside whatever it looks like. */
@@ -72,6 +72,9 @@ function openOrReplace(file: string, options: BufferOptions, release: () => void
   useSalvaged(file);
   if (options.damage !== undefined) return replace(file, options, options.damage, release);
   // SQLite leaves out what it cannot read of a WAL and reports nothing: it is looked at before.
+  const mended = mendedWal(`${file}-wal`);
+  if (mended)
+    options.onAlarm(warning("buffer_damaged", `${file}-wal was damaged: ${mended}; the disk or the memory of this machine is at fault`));
   const torn = tornWal(`${file}-wal`);
   const version = versionOf(file);
   if (version > SCHEMA_VERSION) return keepNewer(file, version, options, release);
@@ -80,6 +83,20 @@ function openOrReplace(file: string, options: BufferOptions, release: () => void
   } catch (error) {
     if (!isDamage(error, file)) throw error;
     return replace(file, options, messageOf(error), release);
+  }
+}
+
+/** What was done with a damaged WAL, in words; undefined: nothing. One that cannot be written stays as it is. */
+function mendedWal(walFile: string): string | undefined {
+  try {
+    const { bits, frames } = mendWal(walFile);
+    const words = [
+      ...(bits > 0 ? [`${bits} wrong bit(s) were put right`] : []),
+      ...(frames > 0 ? [`${frames} damaged page(s) in it cost what they hold, and nothing behind them`] : []),
+    ];
+    return words.length > 0 ? words.join(", ") : undefined;
+  } catch {
+    return undefined;
   }
 }
 

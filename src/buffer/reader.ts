@@ -3,7 +3,11 @@ import type { Layout } from "../model/layout.ts";
 import type { Account, BufferReader, Place, Position, Start, StoredBatch } from "./buffer.ts";
 import { layoutRows } from "./layout-rows.ts";
 import { lossReader } from "./losses.ts";
+import type { PayloadOf } from "./pack.ts";
+import { PackReader, type PackRow } from "./packs.ts";
+import type { IdRange } from "./position.ts";
 import { type BatchRow, isIntact } from "./schema.ts";
+import { DamagedFileError } from "./set-aside.ts";
 
 /** What a reader of the file knows in addition: the life of the file. */
 export interface BufferFileReader extends BufferReader {
@@ -34,9 +38,73 @@ const NOTHING = new Uint8Array();
 /** As SQLite sums what a damaged page has in the place of a number. */
 const numberIn = (value: unknown): number => (typeof value === "number" ? value : 0);
 
+interface Correction {
+  readonly from_id: number;
+  readonly to_id: number;
+  readonly correction: number;
+}
+
+/** Rows of one read, by rising ids. */
+class Found {
+  readonly rows: StoredBatch[] = [];
+  isFull = false;
+  readonly #maxBytes: number;
+  readonly #corrections: readonly Correction[];
+  #bytes = 0;
+
+  constructor(maxBytes: number, corrections: readonly Correction[]) {
+    this.#maxBytes = maxBytes;
+    this.#corrections = corrections;
+  }
+
+  /** False: no more fits. */
+  add({ id, layout, ts, n, n_exploration }: Omit<BatchRow, "payload" | "crc">, payload: Uint8Array): boolean {
+    this.#bytes += payload.byteLength + ROW_BYTES;
+    this.isFull = this.#bytes >= this.#maxBytes;
+    // It is too much with those before it.
+    if (this.rows.length > 0 && this.#bytes > this.#maxBytes) return false;
+    const correction = this.#corrections.find(({ from_id, to_id }) => id >= from_id && id < to_id)?.correction;
+    this.rows.push({
+      id,
+      layout,
+      time: ts + (correction ?? 0),
+      correctionMs: correction,
+      count: numberIn(n),
+      explorationCount: numberIn(n_exploration),
+      payload,
+    });
+    return !this.isFull;
+  }
+}
+
+function addPacked(found: Found, packs: PackReader, pack: PackRow, range: IdRange): void {
+  const { ids, groups, groupOf, ts, n, nExploration } = packs.index(pack);
+  const payloadOf = payloadsOf(packs, pack);
+  for (const i of packs.rowsIn(pack, range)) {
+    const row = {
+      id: ids[i] ?? 0,
+      layout: groups[groupOf[i] ?? 0]?.layout ?? 0,
+      ts: ts[i] ?? 0,
+      n: n[i] ?? 0,
+      n_exploration: nExploration[i] ?? 0,
+    };
+    if (!found.add(row, payloadOf(i))) return;
+  }
+}
+
+/** A body that is damaged costs its values: what they count for is in the head. */
+function payloadsOf(packs: PackReader, pack: PackRow): PayloadOf {
+  try {
+    return packs.payloads(pack);
+  } catch (error) {
+    if (error instanceof DamagedFileError) return () => NOTHING;
+    throw error;
+  }
+}
+
 /**
  * Opens the buffer's file for short reads, while its one writer writes. Throws if it is not there or not a buffer's file.
- * A row whose checksum is wrong comes with an empty payload, which `decodeReadout` refuses: it is to be counted as damaged.
+ * A row whose checksum is wrong, and each of a pack whose values are, comes with an empty payload, which `decodeReadout` refuses: it is to be counted as damaged.
  */
 export function openReader(file: string): BufferFileReader {
   const db = new Database(file, { readonly: true, fileMustExist: true });
@@ -52,9 +120,10 @@ export function openReader(file: string): BufferFileReader {
     "SELECT id, layout, ts, n, n_exploration, crc, payload FROM batch WHERE id >= ? AND id < ? ORDER BY id",
   );
   const starts = db.prepare<[], { from_id: number; name: string }>("SELECT from_id, name FROM start ORDER BY from_id");
-  const corrections = db.prepare<[number, number], { from_id: number; to_id: number; correction: number }>(
+  const corrections = db.prepare<[number, number], Correction>(
     "SELECT from_id, to_id, correction FROM stamp WHERE correction IS NOT NULL AND from_id < ? AND to_id > ?",
   );
+  const packs = new PackReader(db);
   const losses = lossReader(db);
   const place = (id: string): Place | undefined => {
     const row = sink.get(id);
@@ -69,29 +138,19 @@ export function openReader(file: string): BufferFileReader {
     },
     position: (id) => place(id)?.position,
     place,
-    read(from, to, maxBytes): readonly StoredBatch[] {
-      const found: StoredBatch[] = [];
-      const corrected = corrections.all(to, from);
-      let bytes = 0;
-      // Leaving the loop closes the statement: no read stays open that would keep the WAL from being checkpointed.
-      for (const row of batches.iterate(from, to)) {
-        const payload = isIntact(row) ? row.payload : NOTHING;
-        bytes += payload.byteLength + ROW_BYTES;
-        if (found.length > 0 && bytes > maxBytes) break;
-        const correction = corrected.find(({ from_id, to_id }) => row.id >= from_id && row.id < to_id)?.correction;
-        found.push({
-          id: row.id,
-          layout: row.layout,
-          time: row.ts + (correction ?? 0),
-          correctionMs: correction,
-          count: numberIn(row.n),
-          explorationCount: numberIn(row.n_exploration),
-          payload,
-        });
-        if (bytes >= maxBytes) break;
+    // One moment: rows may move into a pack between two statements, and none of both would have them.
+    read: db.transaction((from: number, to: number, maxBytes: number): readonly StoredBatch[] => {
+      const found = new Found(maxBytes, corrections.all(to, from));
+      for (let at = from; at < to && !found.isFull; ) {
+        const pack = packs.firstOf({ from: at, to });
+        // Leaving the loop closes the statement: no read stays open that would keep the WAL from being checkpointed.
+        for (const row of batches.iterate(at, pack?.id ?? to)) if (!found.add(row, isIntact(row) ? row.payload : NOTHING)) break;
+        if (!pack || found.isFull) break;
+        addPacked(found, packs, pack, { from: at, to });
+        at = pack.last + 1;
       }
-      return found;
-    },
+      return found.rows;
+    }),
     layout: (id): Layout | undefined => layouts(id)?.layout,
     losses,
     starts: (): readonly Start[] => starts.all().map(({ from_id: from, name }) => ({ from, name })),

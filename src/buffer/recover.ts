@@ -6,6 +6,7 @@ import type { CommitWork, NewBatch } from "./buffer.ts";
 import { layoutKey } from "./codec.ts";
 import { layoutRows, wholeLayout } from "./layout-rows.ts";
 import { scanLayouts, scanLeaves } from "./leaf-scan.ts";
+import { type FoundPack, foundPacks, rowsOf } from "./pack-salvage.ts";
 import type { IdRange } from "./position.ts";
 import { inSteps, openWhole, pendingIn, readThroughTables } from "./salvage.ts";
 import { type BatchRow, SCHEMA_VERSION } from "./schema.ts";
@@ -120,17 +121,41 @@ class Layouts {
 function* pendingRows(db: Database.Database | undefined, path: string): Generator<BatchRow | undefined> {
   const pending = db && pendingIn(db);
   const unread: IdRange[] = [];
+  const seen = new Set<number>();
+  let areAllPacked = true;
+  for (const pack of foundPacks(db, path)) {
+    if (!pack) {
+      areAllPacked = false;
+      yield undefined;
+      continue;
+    }
+    for (const row of packedRows(pack, pending ?? [{ from: 0, to: Number.MAX_SAFE_INTEGER }])) {
+      if (seen.has(row.id)) continue;
+      seen.add(row.id);
+      yield row;
+    }
+  }
+  if (!areAllPacked && pending) unread.push(...pending);
   for (const range of db ? inSteps(db, pending ?? []) : []) {
     const rows: BatchRow[] = [];
     if (db) unread.push(...readThroughTables(db, [range], (row) => rows.push(row)));
+    for (const { id } of rows) seen.add(id);
     yield* rows;
   }
   if (pending && unread.length === 0) return;
-  const seen = new Set<number>();
   for (const row of scanLeaves(path)) {
     const isWanted = row && !seen.has(row.id) && (!pending || unread.some(({ from, to }) => row.id >= from && row.id < to));
     if (isWanted) seen.add(row.id);
     if (!row || isWanted) yield row;
+  }
+}
+
+/** A body that is damaged for all its right checksum has none. */
+function packedRows(pack: FoundPack, ranges: readonly IdRange[]): readonly BatchRow[] {
+  try {
+    return [...rowsOf(pack, ranges)];
+  } catch {
+    return [];
   }
 }
 

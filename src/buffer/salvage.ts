@@ -7,7 +7,9 @@ import { layoutRows, packedLayout } from "./layout-rows.ts";
 import { scanLeaves } from "./leaf-scan.ts";
 import { instant, joinedSpan, type LossSpan, type LossTime, lossTable } from "./losses.ts";
 import { readMark } from "./mark.ts";
-import { type IdRange, union } from "./position.ts";
+import { type FoundPack, foundPacks } from "./pack-salvage.ts";
+import { Packs } from "./packs.ts";
+import { type IdRange, union, without } from "./position.ts";
 import { hasRoom } from "./reserve.ts";
 import { type BatchRow, isIntact, SCHEMA, SCHEMA_VERSION } from "./schema.ts";
 import { withNotedSchema } from "./schema-page.ts";
@@ -149,14 +151,61 @@ function fill(db: Database.Database, from: Database.Database, { epoch, now, onPr
     insert.run(row);
     progress(++done / all);
   };
-  const unread = readThroughTables(from, pending, take);
-  const isUnread = (id: number): boolean => unread.some((range) => id >= range.from && id < range.to);
-  if (unread.length > 0) for (const row of scanLeaves(from.name)) if (row && isUnread(row.id)) take(row);
-  const holes = holesIn(db, unread);
+  const packs = takePacks(db, from, pending);
+  const inPack = (id: number): boolean => isIn(packs.taken, id);
+  const unread = readThroughTables(from, without(pending, packs.taken), take);
+  const missing = without(union([...unread, ...packs.unread]), packs.taken);
+  // Pages that are free may still have rows that are in a pack now.
+  if (missing.length > 0) for (const row of scanLeaves(from.name)) if (row && isIn(missing, row.id) && !inPack(row.id)) take(row);
+  const holes = holesIn(db, missing);
   let lost = 0;
   for (const sink of sinks.values()) lost += settle(db, sink, holes, { nextId, now, stamps: loaded.stamps });
   new AccountCopy(db).save();
   return { lost };
+}
+
+const isIn = (ranges: readonly IdRange[], id: number): boolean => ranges.some(({ from, to }) => id >= from && id < to);
+
+interface TakenPacks {
+  /** From the first to the last id of each pack that was taken over; rising. */
+  readonly taken: readonly IdRange[];
+  /** Pending ids, where a pack could not be read. */
+  readonly unread: readonly IdRange[];
+}
+
+/** Takes over the packs in which something is pending, each as it is. */
+function takePacks(db: Database.Database, from: Database.Database, pending: readonly IdRange[]): TakenPacks {
+  const packs = new Packs(db);
+  const taken: IdRange[] = [];
+  let isAll = true;
+  for (const pack of foundPacks(from, from.name)) {
+    if (!pack) {
+      isAll = false;
+      continue;
+    }
+    const all = { from: pack.id, to: pack.last + 1 };
+    const gone = union([...pack.gone, ...without([all], pending)]);
+    if (without([all], gone).length === 0 || taken.some((other) => other.from < all.to && all.from < other.to)) continue;
+    const row = { id: pack.id, last: pack.last, ...leftIn(pack, gone), gone: JSON.stringify(gone) };
+    if (row.rows === 0) continue;
+    packs.add(row, pack);
+    taken.push(all);
+  }
+  return { taken: union(taken), unread: isAll ? [] : pending };
+}
+
+function leftIn(
+  { index }: FoundPack,
+  gone: readonly IdRange[],
+): { readonly rows: number; readonly n: number; readonly n_exploration: number } {
+  let [rows, n, n_exploration] = [0, 0, 0];
+  for (const [i, id] of index.ids.entries()) {
+    if (isIn(gone, id)) continue;
+    rows++;
+    n += index.n[i] ?? 0;
+    n_exploration += index.nExploration[i] ?? 0;
+  }
+  return { rows, n, n_exploration };
 }
 
 function everySoOften(onProgress: (part: number) => void): (part: number) => void {
@@ -246,7 +295,7 @@ export function readThroughTables(from: Database.Database, ranges: readonly IdRa
   return union(unread);
 }
 
-/** Ids of the ranges that no row has, as ranges. */
+/** Ids of the ranges that no row has, as ranges; none of them is in a pack. */
 function holesIn(db: Database.Database, ranges: readonly IdRange[]): readonly IdRange[] {
   const ids = db.prepare<[number, number], number>("SELECT id FROM batch WHERE id >= ? AND id < ? ORDER BY id").pluck();
   const holes: IdRange[] = [];
@@ -285,10 +334,11 @@ function settle(db: Database.Database, sink: SinkState, holes: readonly IdRange[
 /** Between which times what is gone was read: those of the rows next to it. */
 function timesAround(db: Database.Database, holes: readonly IdRange[], { now, stamps }: SettleOptions): LossSpan {
   const [first, last] = [holes[0]?.from ?? 0, holes.at(-1)?.to ?? Number.MAX_SAFE_INTEGER];
-  const before = db.prepare<[number], number | null>("SELECT max(id) FROM batch WHERE id < ?").pluck().get(first);
-  const after = db.prepare<[number], number | null>("SELECT min(id) FROM batch WHERE id >= ?").pluck().get(last);
-  const timeAt = (id: number | null | undefined): LossTime | undefined =>
-    id == null ? undefined : new Tables(db).timeSpan([{ from: id, to: id + 1 }], stamps)?.from;
+  const tables = new Tables(db);
+  const before = tables.lastBefore(first);
+  const after = tables.firstIn({ from: last, to: Number.MAX_SAFE_INTEGER });
+  const timeAt = (id: number | undefined): LossTime | undefined =>
+    id === undefined ? undefined : tables.timeSpan([{ from: id, to: id + 1 }], stamps)?.from;
   const to = timeAt(after) ?? now;
   return joinedSpan(instant(timeAt(before) ?? to), instant(to));
 }

@@ -1,7 +1,7 @@
 import { crc32 } from "node:zlib";
 
 /** `PRAGMA user_version` of the files this code reads and writes. */
-export const SCHEMA_VERSION = 8;
+export const SCHEMA_VERSION = 9;
 
 /**
  * age: batches below the id were in the file when it was `at` ms old. stamp: stamps that may be corrected, or are. start: batches from the id
@@ -22,6 +22,13 @@ CREATE TABLE layout_copy (id INTEGER PRIMARY KEY, key TEXT NOT NULL, body BLOB N
 /** In `rejected`: the values that were not reported, which are no loss. */
 export const SUPPRESSED = "suppressed";
 
+/** pack: rows of batch that wait for long, packed (packs.ts); pack_data: what is in them (pack-format.ts). */
+const SINCE_9 = `
+CREATE TABLE pack (id INTEGER PRIMARY KEY, last INTEGER NOT NULL, rows INTEGER NOT NULL, n INTEGER NOT NULL,
+                   n_exploration INTEGER NOT NULL, gone TEXT NOT NULL, crc INTEGER NOT NULL) STRICT;
+CREATE TABLE pack_data (id INTEGER PRIMARY KEY, head BLOB NOT NULL, body BLOB NOT NULL) STRICT;
+`;
+
 /** One meta row. Ids are ours and not SQLite's, so that they are never used again, not even after the file was emptied. */
 export const SCHEMA = `
 CREATE TABLE meta (one INTEGER PRIMARY KEY CHECK (one = 1), epoch TEXT NOT NULL, next_id INTEGER NOT NULL,
@@ -37,7 +44,7 @@ CREATE TABLE sink (id TEXT PRIMARY KEY, active INTEGER NOT NULL, takes_explorati
 CREATE TABLE rejected (reason TEXT PRIMARY KEY, n INTEGER NOT NULL) STRICT;
 CREATE TABLE gap (sink TEXT NOT NULL, reason TEXT NOT NULL, number INTEGER NOT NULL, from_ts REAL NOT NULL, to_ts REAL NOT NULL,
                   n INTEGER, is_open INTEGER NOT NULL, from_clock TEXT, to_clock TEXT, PRIMARY KEY (sink, reason)) STRICT;
-${SINCE_4}${SINCE_6}
+${SINCE_4}${SINCE_6}${SINCE_9}
 PRAGMA user_version = ${SCHEMA_VERSION};
 `;
 
@@ -79,6 +86,9 @@ PRAGMA user_version = 6;
   6: "PRAGMA user_version = 7;",
   // Payloads may have elements that are no value, and faults that are new: a collector that knows neither would take them for damaged.
   7: "PRAGMA user_version = 8;",
+  8: `${SINCE_9}
+PRAGMA user_version = 9;
+`,
 };
 
 export interface BatchRow {

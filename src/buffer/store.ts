@@ -90,6 +90,8 @@ const OF_NEWER = /\.(?:recover(?:ed)?-)?version-\d/;
 const MAINTENANCE_STEPS = 8;
 /** The whole file is checked this often at most, however often it cannot be read. */
 const CHECK_EVERY_MS = 60_000;
+/** Between two slices of packing (packer.ts): commits and what else waits have half of the time. */
+const PACK_PAUSE_MS = 4;
 
 /**
  * Groups batches and acknowledgements into commits, and reports what was committed. A file that takes nothing is tried again, opened again
@@ -123,13 +125,14 @@ export class Store {
   #fill: BufferFill | undefined;
   #flushTimer: NodeJS.Timeout | undefined;
   #ledgerTimer: NodeJS.Timeout | undefined;
+  #packTimer: NodeJS.Timeout | undefined;
   #isStopped = false;
 
   constructor(options: StoreOptions, listener: StoreListener) {
     this.#options = options;
     this.#listener = listener;
-    const { maxBytes, maxAgeMs, keepRemovedMs } = options;
-    this.#bounds = { maxBytes, maxAgeMs, keepRemovedMs };
+    const { maxBytes, maxAgeMs, keepRemovedMs, packing } = options;
+    this.#bounds = { maxBytes, maxAgeMs, keepRemovedMs, packing };
     this.#commitDelayMs = options.commitDelayMs ?? COMMIT_DELAY_MS;
     this.#retryMs = options.retryMs ?? RETRY_MS;
     this.#recovery = new Recovery(options.file, {
@@ -262,6 +265,7 @@ export class Store {
     this.#isStopped = true;
     clearTimeout(this.#flushTimer);
     clearInterval(this.#ledgerTimer);
+    clearTimeout(this.#packTimer);
   }
 
   /** Runs `work` on the file; false: it failed, and is to be done again later. */
@@ -409,7 +413,27 @@ export class Store {
     if (this.#buffer && this.#sinks?.length && this.#trouble.lastsForMs() === 0) this.#recovery.step((recovered) => this.#adopt(recovered));
     this.#trouble.look();
     if (this.#trouble.lastsForMs() > 0) this.#noteUncounted();
+    this.#packSoon();
     this.#reportLedger();
+  }
+
+  #packSoon(): void {
+    if (this.#isStopped || !this.#buffer || this.#trouble.lastsForMs() > 0) return;
+    this.#packTimer ??= setTimeout(() => {
+      this.#packTimer = undefined;
+      if (this.#pack()) this.#packSoon();
+    }, PACK_PAUSE_MS);
+  }
+
+  /** A file that does not take a pack keeps its rows as they are: nothing else waits for it. */
+  #pack(): boolean {
+    try {
+      return this.#buffer?.pack() ?? false;
+    } catch (error) {
+      if (isDamage(error, this.#options.file)) this.#failed(error);
+      else this.#listener.note(`the buffer does not pack what waits in it at this moment: ${messageOf(error)}`);
+      return false;
+    }
   }
 
   /** Stores what was recovered; returns its values, undefined: the file does not take it. */

@@ -7,10 +7,14 @@ import type { SavedAge } from "./file-age.ts";
 import type { FileState } from "./file-state.ts";
 import { layoutRows, packedLayout } from "./layout-rows.ts";
 import { clockOf, correctedTime, joinedSpan, type LossSpan, type LossTime, NEVER_CORRECTED, withHidden } from "./losses.ts";
+import type { Packed } from "./pack.ts";
+import { type PackedTime, type PackRow, Packs } from "./packs.ts";
 import { type IdRange, without } from "./position.ts";
-import { checksumOf, SUPPRESSED } from "./schema.ts";
+import { type BatchRow, checksumOf, SUPPRESSED } from "./schema.ts";
 import { type SinkState, valuesFor } from "./sink-state.ts";
 import type { StampRange } from "./stamps.ts";
+
+const ALL: IdRange = { from: 0, to: Number.MAX_SAFE_INTEGER };
 
 /** The statements of the file's one writer, by what they are for. Changes belong into a transaction. */
 export class Tables {
@@ -18,11 +22,13 @@ export class Tables {
 
   readonly #account: AccountCopy;
   readonly #layouts: ReturnType<typeof layoutRows>;
+  readonly #packs: Packs;
 
   constructor(db: Database.Database) {
     this.#sql = statementsOf(db);
     this.#account = new AccountCopy(db);
     this.#layouts = layoutRows(db);
+    this.#packs = new Packs(db);
   }
 
   /** Returns its id in this file. */
@@ -48,8 +54,42 @@ export class Tables {
   }
 
   /** Returns how many there were. */
-  deleteBatches({ from, to }: IdRange): number {
-    return this.#sql.deleteRange.run(from, to).changes;
+  deleteBatches(range: IdRange): number {
+    return this.#sql.deleteRange.run(range.from, range.to).changes + this.#packs.remove(range);
+  }
+
+  /** The rows of the range that are in no pack, the first `count` of them. */
+  unpacked({ from, to }: IdRange, count: number): readonly BatchRow[] {
+    return this.#sql.unpacked.all(from, to, count);
+  }
+
+  /** The first row of the range that is in no pack. */
+  firstUnpacked({ from, to }: IdRange): number | undefined {
+    return this.#sql.firstIn.get(from, to) ?? undefined;
+  }
+
+  /** A pack takes the place of the rows that are in it; false: some of them are gone meanwhile, and nothing was changed. */
+  pack(row: Omit<PackRow, "crc">, packed: Packed): boolean {
+    if (this.#sql.countRange.get(row.id, row.last + 1) !== row.rows) return false;
+    this.#sql.deleteRange.run(row.id, row.last + 1);
+    this.#packs.add(row, packed);
+    return true;
+  }
+
+  /** The first id of the first pack that may have ids of the range. */
+  firstPack(range: IdRange): number | undefined {
+    return this.#packs.firstOf(range)?.id;
+  }
+
+  /** The id behind the last one of the pack that has this id; undefined: none has. */
+  endOfPack(id: number): number | undefined {
+    const pack = this.#packs.firstOf({ from: id, to: id + 1 });
+    return pack && pack.last + 1;
+  }
+
+  /** After a transaction that failed: what was read in it may not be there. */
+  forgetPacks(): void {
+    this.#packs.forget();
   }
 
   /** Writes what differs. */
@@ -79,8 +119,8 @@ export class Tables {
   /** What is in the file at this moment was there when it was `ageMs` old; `nextId` is above all of it. */
   addAgeMark(nextId: number, ageMs: number): void {
     this.#sql.addAgeMark.run(nextId, ageMs);
-    const [first] = this.oldest(1);
-    if (first) this.#sql.dropAgeMarks.run(first.id);
+    const first = this.oldestId();
+    if (first !== undefined) this.#sql.dropAgeMarks.run(first);
   }
 
   /** Batches below this id came before the file was so old; undefined: that is known of none. */
@@ -105,16 +145,16 @@ export class Tables {
   /** Forgets starts of which no batch is left. */
   addStart({ from, name }: Start): void {
     this.#sql.addStart.run(from, name);
-    const [first] = this.oldest(1);
-    this.#sql.dropStarts.run(first?.id ?? from);
+    this.#sql.dropStarts.run(this.oldestId() ?? from);
   }
 
   /** Values that the stored batches of the ranges are worth to the sink. */
   countValues(sink: SinkState, ranges: readonly IdRange[]): number {
     let values = 0;
-    for (const { from, to } of ranges) {
-      const sum = this.#sql.sumRange.get(from, to);
-      if (sum) values += valuesFor(sink, sum.n, sum.x);
+    for (const range of ranges) {
+      const sum = this.#sql.sumRange.get(range.from, range.to);
+      const packed = this.#packs.sum(range);
+      values += valuesFor(sink, (sum?.n ?? 0) + packed.n, (sum?.x ?? 0) + packed.x);
     }
     return values;
   }
@@ -123,31 +163,57 @@ export class Tables {
   timeSpan(ranges: readonly IdRange[], stamps: readonly StampRange[]): LossSpan | undefined {
     let found: LossSpan | undefined;
     for (const { stamp, ...range } of withStamps(ranges, stamps)) {
-      const [first, last] = [this.#sql.first.get(range.from, range.to), this.#sql.last.get(range.from, range.to)];
-      if (!first || first.ts === null || !last || last.ts === null) continue;
-      const ends = { from: lossTime(first.ts, first.head, stamp), to: lossTime(last.ts, last.head, stamp) };
-      const span = !stamp && this.#sql.anyUnsynchronised.get(range.from, range.to) === 1 ? withHidden(ends, [NEVER_CORRECTED]) : ends;
+      const times = this.#timesIn(range);
+      if (!times) continue;
+      const ends = { from: lossTime(times.first, stamp), to: lossTime(times.last, stamp) };
+      const span = !stamp && times.isAnyUnsynced() ? withHidden(ends, [NEVER_CORRECTED]) : ends;
       found = found ? joinedSpan(found, span) : span;
     }
     return found;
   }
 
-  firstIn({ from, to }: IdRange): number | undefined {
-    return this.#sql.firstIn.get(from, to) ?? undefined;
+  firstIn(range: IdRange): number | undefined {
+    const [unpacked, packed] = [this.firstUnpacked(range), this.#packs.firstIn(range)];
+    return unpacked === undefined || packed === undefined ? (unpacked ?? packed) : Math.min(unpacked, packed);
   }
 
-  /** The id behind the first `count` batches of the range; its end where it has no more than those. */
+  /** The last row with a smaller id. */
+  lastBefore(id: number): number | undefined {
+    const [unpacked, packed] = [this.#sql.lastBefore.get(id) ?? undefined, this.#packs.lastBefore(id)];
+    return unpacked === undefined || packed === undefined ? (unpacked ?? packed) : Math.max(unpacked, packed);
+  }
+
+  oldestId(): number | undefined {
+    return this.firstIn(ALL);
+  }
+
+  /**
+   * The id behind the first rows of the range: those of one pack, or `count` that are in none; its end where it has no more than those. A pack
+   * gives its room back as a whole.
+   */
   endOfFirst({ from, to }: IdRange, count: number): number {
-    return this.#sql.nth.get(from, to, count) ?? to;
-  }
-
-  oldest(count: number): readonly { readonly id: number; readonly ts: number }[] {
-    return this.#sql.oldest.all(count);
+    const pack = this.#packs.firstOf({ from, to });
+    const first = this.firstUnpacked({ from, to: pack?.id ?? to });
+    if (first === undefined) return Math.min(to, pack ? pack.last + 1 : to);
+    return this.#sql.nth.get(first, pack?.id ?? to, count) ?? pack?.id ?? to;
   }
 
   /** Pages of the file as the last commit left it. */
   pages(): { readonly all: number; readonly free: number } {
     return { all: this.#sql.pageCount.get() ?? 0, free: this.#sql.freePages.get() ?? 0 };
+  }
+
+  #timesIn(range: IdRange): { readonly first: PackedTime; readonly last: PackedTime; isAnyUnsynced(): boolean } | undefined {
+    const { from, to } = range;
+    const [first, last] = [this.#sql.first.get(from, to), this.#sql.last.get(from, to)];
+    const packed = this.#packs.times(range);
+    if (!first || first.ts === null || !last || last.ts === null) return packed && { ...packed, isAnyUnsynced: () => packed.isAnyUnsynced };
+    const [earliest, latest] = [timeOf(first.ts, first.head), timeOf(last.ts, last.head)];
+    return {
+      first: packed && packed.first.ts < earliest.ts ? packed.first : earliest,
+      last: packed && packed.last.ts > latest.ts ? packed.last : latest,
+      isAnyUnsynced: () => packed?.isAnyUnsynced === true || this.#sql.anyUnsynchronised.get(from, to) === 1,
+    };
   }
 
   #saveStamps(ranges: readonly StampRange[]): void {
@@ -168,10 +234,12 @@ function* within<T>({ from, to }: IdRange, of: IdRange, more: T): Generator<IdRa
 }
 
 /** `head`: the first bytes of the payload, which say whether its clock was synchronised. */
-function lossTime(ms: number, head: Uint8Array | null, stamp: StampRange | undefined): LossTime {
+const timeOf = (ts: number, head: Uint8Array | null): PackedTime => ({ ts, isSynced: head?.length !== 2 || wasClockSynced(head) });
+
+function lossTime({ ts: ms, isSynced }: PackedTime, stamp: StampRange | undefined): LossTime {
   if (stamp?.correctionMs != null) return correctedTime(ms, stamp.correctionMs);
   if (stamp) return { ms, clock: clockOf(stamp.boot, stamp.bootTimeMs) };
-  return { ms, clock: head && head.length === 2 && !wasClockSynced(head) ? NEVER_CORRECTED : null };
+  return { ms, clock: isSynced ? null : NEVER_CORRECTED };
 }
 
 function statementsOf(db: Database.Database) {
@@ -208,12 +276,14 @@ function statementsOf(db: Database.Database) {
   const first = spanEnd("min");
   const last = spanEnd("max");
   const firstIn = db.prepare<[number, number], number | null>("SELECT min(id) FROM batch WHERE id >= ? AND id < ?").pluck();
+  const lastBefore = db.prepare<[number], number | null>("SELECT max(id) FROM batch WHERE id < ?").pluck();
   const nth = db
     .prepare<[number, number, number], number>("SELECT id FROM batch WHERE id >= ? AND id < ? ORDER BY id LIMIT 1 OFFSET ?")
     .pluck();
   const deleteRange = db.prepare<[number, number]>("DELETE FROM batch WHERE id >= ? AND id < ?");
+  const countRange = db.prepare<[number, number], number>("SELECT count(*) FROM batch WHERE id >= ? AND id < ?").pluck();
   // Not `LIMIT ?`: SQLite plans by the value that is bound there, and compiles the statement again with each call.
-  const oldest = db.prepare<[number], { id: number; ts: number }>("SELECT id, ts FROM batch ORDER BY id LIMIT +?");
+  const unpacked = db.prepare<[number, number, number], BatchRow>("SELECT * FROM batch WHERE id >= ? AND id < ? ORDER BY id LIMIT +?");
   const saveAge = db.prepare<[number, number, number | null]>("UPDATE meta SET age = ?, down = ?, age_at = ?");
   const addAgeMark = db.prepare<[number, number]>("INSERT INTO age VALUES (?, ?) ON CONFLICT (id) DO NOTHING");
   const dropAgeMarks = db.prepare<[number]>("DELETE FROM age WHERE id <= ?");
@@ -242,9 +312,11 @@ function statementsOf(db: Database.Database) {
     last,
     anyUnsynchronised,
     firstIn,
+    lastBefore,
     nth,
     deleteRange,
-    oldest,
+    countRange,
+    unpacked,
     saveAge,
     addAgeMark,
     dropAgeMarks,

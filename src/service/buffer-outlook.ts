@@ -95,7 +95,7 @@ export class BufferOutlook {
     if (!last || arrivingPerMs === 0) return undefined;
     const share = shareThatStays(this.#samples);
     const isFilling = share >= LEAST_SHARE;
-    const perMs = arrivingPerMs * (isFilling ? share : 1);
+    const perMs = arrivingPerMs * (isFilling ? share : 1) * (last.fill.packedPart ?? 1);
     const room = Math.max(0, last.fill.dropAtBytes - last.fill.usedBytes);
     const diskRoom = (this.#diskFreeBytes ?? Number.POSITIVE_INFINITY) + last.fill.spareBytes;
     const isDiskFirst = diskRoom < room;

@@ -10,6 +10,7 @@ import { openReader } from "../../src/buffer/reader.ts";
 import type { Layout } from "../../src/model/layout.ts";
 import type { Reading, Readout } from "../../src/model/value.ts";
 import { StoreClient } from "../../src/threads/store/host.ts";
+import { benchOutage } from "./buffer-outage.ts";
 
 const VARIABLES = 1000;
 const READOUTS = 6000;
@@ -184,6 +185,7 @@ export async function benchBuffer(): Promise<void> {
       `  ${(statSync(file).size / values).toFixed(2)} bytes of file per value (${(bytes / values).toFixed(2)} with the WAL before closing)`,
     );
     benchDrain(folder);
+    benchOutage(folder);
   } finally {
     await worker.terminate();
     rmSync(folder, { recursive: true, force: true });

@@ -42,7 +42,9 @@ export const SINKS = [
   { name: "broker", uuid: "7e0d3c5a-0000-4000-8000-00000000000a" },
   { name: "platform", uuid: "7e0d3c5a-0000-4000-8000-00000000000b" },
 ] as const;
-export const BOUNDS = { maxBytes: 2 ** 30, maxAgeMs: 3_600_000, keepRemovedMs: 1e12 };
+/** Packs are of a few hundred readouts that have waited for some of a life's time, so that many a kill meets the making of one. */
+const PACKING = { afterMs: 100, blockBytes: 20_000 };
+export const BOUNDS = { maxBytes: 2 ** 30, maxAgeMs: 3_600_000, keepRemovedMs: 1e12, packing: PACKING };
 
 /** Of small readouts; the wide ones are of one more. */
 export const SOURCES = 3;

@@ -2,6 +2,7 @@ import { execFileSync } from "node:child_process";
 import { mkdirSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import Database from "better-sqlite3";
 import { openBuffer } from "../../src/buffer/open.ts";
 import { isPending } from "../../src/buffer/position.ts";
 import { openReader } from "../../src/buffer/reader.ts";
@@ -28,6 +29,8 @@ export interface PowerResult {
   readonly pendingAgain: number;
   /** Batches in a file whose bytes are not those that were written. */
   readonly altered: number;
+  /** Images with packs. */
+  readonly packed: number;
   /** Images whose ledger is not exact. */
   readonly inexact: number;
   /** The first things that were wrong. */
@@ -42,7 +45,7 @@ const MAX_EXAMPLES = 10;
 /** Records lives of a buffer, builds crash images of them, and opens each. Needs gcc. */
 export function soakPower({ images, seed, synchronous }: PowerOptions, onProgress: (done: number) => void = () => {}): PowerResult {
   const work = mkdtempSync(join(tmpdir(), "collector-power-"));
-  const sum = { images: 0, opened: 0, committed: 0, lost: 0, pendingAgain: 0, altered: 0, inexact: 0 };
+  const sum = { images: 0, opened: 0, committed: 0, lost: 0, pendingAgain: 0, altered: 0, packed: 0, inexact: 0 };
   const examples: string[] = [];
   try {
     const shim = buildShim("powerloss", work);
@@ -65,6 +68,7 @@ export function soakPower({ images, seed, synchronous }: PowerOptions, onProgres
         sum.lost += found.lost;
         sum.pendingAgain += found.pendingAgain;
         sum.altered += found.altered;
+        sum.packed += found.hasPacks ? 1 : 0;
         sum.inexact += found.faults.length > 0 ? 1 : 0;
         for (const what of found.faults) if (examples.length < MAX_EXAMPLES) examples.push(`image ${sum.images}: ${what}`);
         rmSync(target, { recursive: true });
@@ -79,6 +83,14 @@ export function soakPower({ images, seed, synchronous }: PowerOptions, onProgres
   return { ...sum, examples };
 }
 
+/** Rows that are in no pack. */
+function unpackedRows(file: string): number {
+  const db = new Database(file, { readonly: true });
+  const rows = db.prepare<[], number>("SELECT count(*) FROM batch").pluck().get() ?? 0;
+  db.close();
+  return rows;
+}
+
 function look({ events }: Crash, file: string) {
   const committed = new Map<number, number>();
   const tried = new Set<number>();
@@ -90,7 +102,7 @@ function look({ events }: Crash, file: string) {
     else if (what === "k") acknowledged.add(Number(id));
   }
   const faults: string[] = [];
-  const counts = { opened: true, committed: committed.size, lost: 0, pendingAgain: 0, altered: 0 };
+  const counts = { opened: true, committed: committed.size, lost: 0, pendingAgain: 0, altered: 0, hasPacks: false };
   const fail = (what: string): void => {
     counts.opened = false;
     faults.push(what);
@@ -98,7 +110,10 @@ function look({ events }: Crash, file: string) {
   try {
     const buffer = openBuffer(file, { maxBytes: MAX_BYTES, maxAgeMs: 1e12, onAlarm: ({ text }) => fail(text) });
     const reader = openReader(file);
-    const rows = new Map(reader.read(0, Number.MAX_SAFE_INTEGER, Number.MAX_SAFE_INTEGER).map((row) => [row.id, row]));
+    const list = reader.read(0, Number.MAX_SAFE_INTEGER, Number.MAX_SAFE_INTEGER);
+    const rows = new Map(list.map((row) => [row.id, row]));
+    if (rows.size < list.length) faults.push(`${list.length - rows.size} batches are there twice`);
+    counts.hasPacks = rows.size > unpackedRows(file);
     const position = reader.position(SINK);
     for (const [id, seq] of committed) {
       const row = rows.get(id);

@@ -26,19 +26,25 @@ export const batchOf = (seq: number): NewBatch => ({
   payload: payloadOf(seq),
 });
 
+/** The sink takes nothing for half of so many commits, so that batches wait and are packed. */
+const AWAY_COMMITS = 60;
+/** Packs of a few dozen batches. */
+const PACKING = { afterMs: 0, blockBytes: 20_000 };
+
 /**
- * Appends and acknowledges at random, and tells in the events file, line by line: `c <id> <seq>` once a batch is committed,
+ * Appends, acknowledges and packs at random, and tells in the events file, line by line: `c <id> <seq>` once a batch is committed,
  * `t <id>` before it is acknowledged, `k <id>` once that is committed.
  */
 export function run(file: string, events: string, commits: number, seed: number): void {
   const random = randomOf(seed);
-  const buffer = openBuffer(file, { maxBytes: MAX_BYTES, maxAgeMs: 1e12, onAlarm: ({ text }) => console.error(text) });
+  const buffer = openBuffer(file, { maxBytes: MAX_BYTES, maxAgeMs: 1e12, packing: PACKING, onAlarm: ({ text }) => console.error(text) });
   buffer.setSinks([{ id: SINK, takesExploration: false }]);
   const pending: number[] = [];
   let seq = 0;
   for (let n = 0; n < commits; n++) {
     const batches = Array.from({ length: Math.floor(random() * 8) }, () => batchOf(++seq));
-    const ids = pending.splice(0, Math.floor(random() * 12));
+    const isAway = n % AWAY_COMMITS < AWAY_COMMITS / 2;
+    const ids = isAway ? [] : pending.splice(0, Math.floor(random() * 24));
     if (ids.length > 0) appendFileSync(events, ids.map((id) => `t ${id}\n`).join(""));
     const committed = buffer.commit({
       run: "power",
@@ -49,6 +55,7 @@ export function run(file: string, events: string, commits: number, seed: number)
     const told = [...committed.map(({ id }, i) => `c ${id} ${batches[i]?.seq}\n`), ...ids.map((id) => `k ${id}\n`)];
     if (told.length > 0) appendFileSync(events, told.join(""));
     pending.push(...committed.map(({ id }) => id));
+    for (let slice = Math.floor(random() * 4); slice > 0; slice--) buffer.pack();
   }
   buffer.close();
 }

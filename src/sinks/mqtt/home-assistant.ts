@@ -50,7 +50,7 @@ function templateOf(payload: Payload, name: string, isBool: boolean): string | u
   const value = expressionOf(payload, name);
   if (value === undefined) return undefined;
   if (!isBool) return `{{ ${value} | default(this.state) }}`;
-  return `{% set v = ${value} | default(none) %}{{ (this.state | upper) if v is none else ('ON' if v else 'OFF') }}`;
+  return `{% set v = ${value} | default(none) %}{{ (this.state | upper) if v == none else ('ON' if v else 'OFF') }}`;
 }
 
 /** The place of the value in a message; undefined: the payload is the value. */

@@ -36,6 +36,7 @@ describe.skipIf(!hasCompiler())("power failures", () => {
     expect(examples).toEqual([]);
     expect(result).toMatchObject({ images: 500, opened: 500, lost: 0, pendingAgain: 0, altered: 0, inexact: 0 });
     expect(result.committed).toBeGreaterThan(10_000);
+    expect(result.packed).toBeGreaterThan(100);
   }, 120_000);
 
   it("a buffer that is not synchronous=FULL fails that test", () => {

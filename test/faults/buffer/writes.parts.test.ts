@@ -33,6 +33,7 @@ describe.skipIf(!hasCompiler())("the n-th write fails, n = 1 to 200", () => {
       expect(found).toMatchObject({ lives: LIVES, faults: [], alarms: [] });
       expect(found.failed).toBeGreaterThan(LIVES / 2);
       expect(found.thrown).toBeGreaterThan(LIVES / 4);
+      expect(found.slices).toBeGreaterThan(10 * LIVES);
     },
     120_000,
   );
