@@ -85,6 +85,26 @@ describe("a policy file", () => {
     return loadPolicy(file);
   };
 
+  it.each(["localhost", "localhost.", "a.LOCALHOST", "127.1", "0x7f000001", "2130706433", "017700000001"])(
+    "judges %s, which a proxy looks up for a sink, as the loopback address that it means",
+    (host) => {
+      expect(permitOf(policySchema.parse({}), "sinks")(host, 1883)).toContain("is a loopback address");
+      expect(permitOf(policySchema.parse({ sinks: { loopback: true } }), "sinks")(host, 1883)).toBeUndefined();
+    },
+  );
+
+  it("judges another name that a proxy looks up for a sink by its port, and refuses it where networks are named", () => {
+    const [none, some] = [{}, { networks: ["10.0.0.0/8"] }].map((sinks) =>
+      permitOf(policySchema.parse({ sinks: { ports: [8883], ...sinks } }), "sinks"),
+    );
+    expect(none?.("broker.example", 8883)).toBeUndefined();
+    expect(none?.("broker.example", 1883)).toContain("port 1883 of broker.example");
+    expect(some?.("broker.example", 8883)).toContain("a name that a proxy looks up");
+    expect(some?.("10.1.2.3", 8883)).toBeUndefined();
+    for (const text of ["", "a b", "a/b:1"]) expect(none?.(text, 8883), text).toEqual(expect.any(String));
+    expect(permitOf(policySchema.parse({}), "sources")("broker.example", 502)).toContain("is not an IP address");
+  });
+
   it("opens what it names and nothing else, for sources and sinks apart", () => {
     const { policy } = load("sources:\n  networks: [10.20.0.0/16, 127.0.0.1, 'fd00::/8']\n  ports: [502, 4840-4850]\n");
     const [sources, sinks] = [permitOf(policy, "sources"), permitOf(policy, "sinks")];

@@ -31,7 +31,7 @@ export function permitOf(policy: Policy, what: "sources" | "sinks"): Permit {
   return (host, port) => {
     const address = (what === "sinks" ? addressOfName(host) : undefined) ?? host;
     const plain = unmapped(address);
-    const isName = what === "sinks" && plain === undefined && URL.canParse(`http://${host}/`);
+    const isName = what === "sinks" && plain === undefined && isHostName(host);
     if (plain === undefined && !isName) return `${JSON.stringify(address)} is not an IP address`;
     if (ranges && !ranges.some(([from = 0, to = from]) => port >= from && port <= to))
       return `port ${port} of ${address} is not among the ports that policy.yaml opens; to open it, add ${port} to ports of ${what} in ${file}`;
@@ -54,6 +54,11 @@ export function permitOf(policy: Policy, what: "sources" | "sinks"): Permit {
     return `${address} is ${why.words}; it stays closed until policy.yaml opens it; to do so, ${remedy}${rest}`;
   };
 }
+
+const isHostName = (text: string): boolean => {
+  const url = `http://${text}/`;
+  return URL.canParse(url) && new URL(url).hostname === text.toLowerCase();
+};
 
 /** The address that a name means wherever it is looked up: one in other digits (inet_aton(3): 127.1, 0x7f000001), and localhost (RFC 6761, 6.3). */
 function addressOfName(host: string): string | undefined {

@@ -43,7 +43,8 @@ const HTTP_PORTS: Readonly<Record<string, number>> = { "https:": 443, "http:": 8
 
 /** Every connection that this configuration makes. Asks nobody; pure but for loading the drivers and the profiles. */
 export async function flowsOf(input: FlowInput): Promise<Flows> {
-  const parts = await Promise.all([...input.sources.map((one) => ofSource(one, input)), ...input.sinks.map((one) => ofSink(one, input))]);
+  const found = await Promise.all([...input.sources.map((one) => ofSource(one, input)), ...input.sinks.map((one) => ofSink(one, input))]);
+  const parts = found.flat();
   const flows = [...parts.flatMap((part) => ("why" in part ? [] : [part])), ...ofCollector(input.settings)];
   const names = flows.some(({ direction, host }) => direction === "out" && literalAddress(host) === undefined && host !== "localhost");
   const lookUps: Flow = {
@@ -79,7 +80,7 @@ async function ofSource(given: DataSource, { settings, driverOf }: FlowInput): P
   return { direction: listensAt === undefined ? "out" : "in", what, type: record.type, ...place, encryption };
 }
 
-async function ofSink(given: DataSink, { settings, sinkKindOf }: FlowInput): Promise<Found> {
+async function ofSink(given: DataSink, { settings, sinkKindOf }: FlowInput): Promise<Found | readonly Found[]> {
   const { record } = withDetailsType(given);
   const { type } = record;
   const what = record.name ?? record.uuid;
@@ -89,20 +90,30 @@ async function ofSink(given: DataSink, { settings, sinkKindOf }: FlowInput): Pro
     if (type === "platform") return { ...apiFlow(settings), what, type };
     const details = kind.details.parse(record.details);
     const local = kind.settings.parse(localOptions(settings.sinks, record));
-    const { host, port } = placeOf(kind.endpoint(details));
-    const listen =
-      typeof local === "object" && local !== null && "listen" in local && typeof local.listen === "string" ? local.listen : host;
+    const at = kind.endpoint(details);
+    const { host, port } = placeOf(at);
+    const listen = textIn(local, "listen") ?? host;
+    // The second of two servers.
+    const fallback = textIn(local, "fallback");
     const encryption = kind.encryption?.(details, local) ?? NONE;
     const proxy = proxyIn(local);
-    if (proxy) {
-      const words = `${what} (${kind.endpoint(details)}) through the proxy`;
-      return { direction: "out", what: words, type, host: proxy.host, port: proxy.port, transport: "tcp", encryption };
-    }
+    const servers = [{ at, what }, ...(fallback === undefined ? [] : [{ at: fallback, what: `${what} (second)` }])];
+    if (!kind.listens && (proxy || fallback !== undefined))
+      return servers.map((server): Flow => {
+        const place = proxy ? { host: proxy.host, port: proxy.port } : placeOf(server.at);
+        const words = proxy ? `${server.what} (${server.at}) through the proxy` : server.what;
+        return { direction: "out", what: words, type, ...place, transport: "tcp", encryption };
+      });
     return { direction: kind.listens ? "in" : "out", what, type, host: kind.listens ? listen : host, port, transport: "tcp", encryption };
   } catch (error) {
     return { what, why: messageOf(error) };
   }
 }
+
+const textIn = (value: unknown, field: string): string | undefined => {
+  const text: unknown = typeof value === "object" && value !== null ? Object.entries(value).find(([key]) => key === field)?.[1] : undefined;
+  return typeof text === "string" ? text : undefined;
+};
 
 function ofCollector(settings: Settings): readonly Flow[] {
   const { api, embedded_api: embedded, http, page } = settings;

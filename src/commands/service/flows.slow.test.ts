@@ -99,6 +99,11 @@ describe("flows", () => {
       port: 1080,
       encryption: "TLS",
     });
+    const two = await flowsOf(given({ sinks: { mqtt: { fallback: "[fd00::8]:8884" } } }, [], [sinkOf("mqtt", SINK_DETAILS["mqtt"] ?? {})]));
+    expect(two.flows.slice(0, 2).map(({ what, host, port }) => [what, host, port])).toEqual([
+      ["mqtt", "broker.plant.example", 8883],
+      ["mqtt (second)", "fd00::8", 8884],
+    ]);
     const alone = await flowsOf(given({}, [sourceOf("modbus_tcp", { host: "press.plant.example", port: 502 })], []));
     expect(alone.flows.map(({ direction, type, port }) => [direction, type, port])).toEqual([
       ["out", "modbus_tcp", 502],

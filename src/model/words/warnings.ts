@@ -154,6 +154,11 @@ export const WARNINGS = {
     "The broker does not take the message that tells others when the collector vanishes.",
     "Give its user the right to publish to the topic of the text, in the broker's configuration.",
   ),
+  second_broker_in_use: w(
+    "warning",
+    "Values go to the second broker, because the first cannot be opened.",
+    "Look at the first broker: the text says why it cannot be opened.",
+  ),
   retain_unsupported: w("warning", "The broker keeps no retained messages.", "Switch retained messages on at the broker."),
   topics_may_collide: w("note", "Two names may make one topic.", "Change the topic setting as the text says."),
   names_shared: w("warning", "Two data sources have one name.", "Rename one."),

@@ -71,12 +71,8 @@ function opened(socket: Duplex, target: WebSocketTarget, made: (stream: WebSocke
       autoPong: false,
       skipUTF8Validation: true,
     });
-    client.once("unexpected-response", (request: ClientRequest, response: IncomingMessage) => {
-      fail(refused(response, target));
-      // Its body may have no end.
-      response.on("error", () => {}).destroy();
-      request.on("error", () => {}).destroy();
-    });
+    // Its body is left unread: it may have no end, and the socket is destroyed.
+    client.once("unexpected-response", (_request: ClientRequest, response: IncomingMessage) => fail(refused(response, target)));
     const stream = new WebSocketStream(client, socket, endpoint);
     made(stream);
     client.once("open", () => done(stream));

@@ -6,6 +6,7 @@ import type { MemoryLocation, SinkMemory } from "../sink.ts";
 import { HeldTopics } from "./held-topics.ts";
 import { RetainedTopics } from "./retained-topics.ts";
 import { RetainedValues } from "./retained-values.ts";
+import { newPreference, type PreferenceMemory } from "./second-broker.ts";
 import { SinkFile } from "./sink-file.ts";
 import type { SuspensionMemory } from "./status-channel.ts";
 import type { PublishedStatus } from "./status-topics.ts";
@@ -40,8 +41,31 @@ const RATE_WORDS = {
 };
 const rateSchema = z.object({ perS: z.number(), ceilingPerS: z.number().optional() });
 
+/** Memory of a sink that may have two brokers, apart for each: knowledge of one does not apply to the other. */
+export interface MqttMemories extends MqttMemory {
+  readonly preference: PreferenceMemory;
+  /** Opens the memory of the second broker, once. */
+  ofSecond(endpoint: string): MqttMemory;
+}
+
 /** Reads the files of the retained topics and of the rate; the rest begins empty. Never throws. */
-export function openMemory(location: MemoryLocation): MqttMemory {
+export function openMemory(location: MemoryLocation): MqttMemories {
+  const first = openBrokerMemory(location);
+  let second: MqttMemory | undefined;
+  const ofSecond = (endpoint: string): MqttMemory => {
+    second ??= openBrokerMemory({ ...location, uuid: `${location.uuid}.second`, endpoint });
+    return second;
+  };
+  const close = (removed: boolean): void => {
+    first.close(removed);
+    // Its files may be from an earlier process.
+    if (removed) ofSecond("");
+    second?.close(removed);
+  };
+  return { ...first, preference: newPreference(), ofSecond, close };
+}
+
+function openBrokerMemory(location: MemoryLocation): MqttMemory {
   const { folder, uuid, endpoint, log } = location;
   const retained = new RetainedTopics(folder, uuid, endpoint, log);
   const retainedValues = new RetainedValues(new RetainedTopics(folder, `${uuid}.values`, endpoint, log));

@@ -1,5 +1,6 @@
 import * as z from "zod";
 import { parseDuration } from "../../base/duration.ts";
+import { hostProblem } from "../../model/host.ts";
 import { parseProxy } from "../../model/proxy-address.ts";
 import { passwordNetworksSchema } from "../../model/settings.ts";
 import { placeholdersOf } from "../../model/sink-details.ts";
@@ -59,6 +60,16 @@ export const settingsSchema = z.strictObject({
     .describe(
       "Proxy on the way to the broker, by HTTP CONNECT or SOCKS5: http://USER@proxy.example:3128, socks5://proxy.example:1080; its password is the secret NAME/users/USER",
     ),
+  fallback: z
+    .string()
+    .refine((text) => brokerIn(text) !== undefined, "expected host:port of the second broker, such as broker2.example:8883")
+    .optional()
+    .describe(
+      "Second broker, host:port: used while the first, host and port of the data sink, cannot be opened; user, password, tls, websocket_path and proxy are those of the first",
+    ),
+  return_after: duration("3min", 1000, 86_400_000, "from 1s to 24h").describe(
+    "While the second broker is used: how often the collector looks whether the first can be reached again",
+  ),
   connect_timeout: duration("5s", 1, 60_000, "at most 1min").describe(
     "Deadline of the name look-up, of the TCP connect, of the answers of a proxy, of the TLS and WebSocket handshakes and of the broker's answer, each",
   ),
@@ -132,6 +143,27 @@ export const settingsSchema = z.strictObject({
 });
 
 export type MqttSettings = z.infer<typeof settingsSchema>;
+
+/** A broker's place. */
+export interface Broker {
+  readonly host: string;
+  readonly port: number;
+}
+
+/** The broker that `host:port` names, an IPv6 address in brackets; undefined: it names none. Pure. */
+export function brokerIn(text: string | undefined): Broker | undefined {
+  const [, bracketed, plain, digits] = /^(?:\[([0-9a-f:.]+)\]|([^:[\]]+)):(\d{1,5})$/i.exec(text ?? "") ?? [];
+  const [host = "", port] = [bracketed ?? plain, Number(digits)];
+  return hostProblem(host) === undefined && port >= 1 && port <= 65_535 ? { host, port } : undefined;
+}
+
+/** Why the second broker does not fit the first, with the setting's name first; undefined: it does. Pure. */
+export function fallbackNeed({ fallback }: MqttSettings, { host, port }: Broker): string | undefined {
+  const second = brokerIn(fallback);
+  return second?.host.toLowerCase() === host.toLowerCase() && second.port === port
+    ? "fallback: it is the first broker itself; name another one, or remove the setting"
+    : undefined;
+}
 
 /** Why the settings do not fit together, with the setting's name first; undefined: they do. Pure. */
 export const proxyNeed = ({ proxy, username, tls }: MqttSettings): string | undefined =>

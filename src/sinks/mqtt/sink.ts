@@ -7,20 +7,22 @@ import { defaultClientId, type MqttDetails, SINK_DETAILS, userSecretName, withWo
 import { type Warning, warning } from "../../model/warning.ts";
 import { publishIntervalMs } from "../lib/publish-interval.ts";
 import type { PublishRate } from "../lib/publish-rate.ts";
+import { hostPortOf } from "../lib/request-host.ts";
 import { defineSink, type OlderBounds, type OpenInput, type PublishedLoss, type Sink, type SinkBatch, type WriteResult } from "../sink.ts";
 import { type Connection, connectMqtt } from "./connect.ts";
 import { facts } from "./facts.ts";
-import { type MqttMemory, openMemory } from "./memory.ts";
+import { type MqttMemories, type MqttMemory, openMemory } from "./memory.ts";
 import { writeLoss } from "./message.ts";
-import { type MqttSettings, proxyNeed, settingsSchema, topicNeed } from "./settings.ts";
+import { openPreferred, SecondBroker } from "./second-broker.ts";
+import { type Broker, brokerIn, fallbackNeed, type MqttSettings, proxyNeed, settingsSchema, topicNeed } from "./settings.ts";
 import { StatusChannel } from "./status-channel.ts";
 import { StatusTopics } from "./status-topics.ts";
 import { TopicNotes } from "./topic-notes.ts";
 import { collectorStatusTopic, collisionHint, dataTopic, escapeLevel, lossTopic, parseTopic, type TopicPlan } from "./topics.ts";
 import { maxPayloadBytes, ValuePublisher } from "./values.ts";
-import type { WayOptions } from "./way.ts";
+import { openWay, type WayOptions } from "./way.ts";
 
-type Input = OpenInput<MqttDetails, MqttSettings, MqttMemory>;
+type Input = OpenInput<MqttDetails, MqttSettings, MqttMemories>;
 
 const OFFLINE_TIMEOUT_MS = 500;
 
@@ -35,7 +37,7 @@ const WRITES = 3;
 
 const OFFLINE = '{"state":"offline"}';
 
-export default defineSink<MqttDetails, MqttSettings, MqttMemory>({
+export default defineSink<MqttDetails, MqttSettings, MqttMemories>({
   ...facts,
   settings: settingsSchema,
   placeOf: ({ topic }, source, { name }) =>
@@ -45,7 +47,7 @@ export default defineSink<MqttDetails, MqttSettings, MqttMemory>({
     hint: (sink) => `another client may use the same client_id; give each its own: collector sink set ${sink} client_id=OTHER`,
     condition: "client_id_taken",
   },
-  settingsProblem: (settings, { topic }) => topicNeed(settings, topic) ?? proxyNeed(settings),
+  settingsProblem: (settings, details) => topicNeed(settings, details.topic) ?? proxyNeed(settings) ?? fallbackNeed(settings, details),
   endpoint: ({ host, port }) => `${host}:${port}`,
   encryption: (_, { tls }) => (tls ? "TLS" : "none"),
   publishIntervalMs: ({ publish_interval }, unit) => publishIntervalMs(publish_interval, unit),
@@ -58,21 +60,66 @@ export default defineSink<MqttDetails, MqttSettings, MqttMemory>({
     const lonely = passwordWithoutUser(input);
     if (lonely) throw lonely;
     const memory = input.memory ?? openMemory({ folder: undefined, uuid: input.uuid, endpoint: `${host}:${port}`, log: ctx.log });
-    memory.rate.limitTo(input.settings.max_publishes_per_s);
-    const connection = await connectMqtt(connectOptions(input, plan, memory), ctx);
-    try {
-      const { limitTooLow } = memory;
-      const isSame = limitTooLow && maxPacketBytesOf(connection, input.settings) <= limitTooLow.maxPacketBytes;
-      if (isSame && performance.now() < limitTooLow.untilMs) throw limitTooLow.reason;
-      const sink = new MqttSink(connection, plan, input.settings, memory);
-      await sink.announce();
-      return sink;
-    } catch (error) {
-      await connection.close();
-      throw error;
-    }
+    const second = brokerIn(input.settings.fallback);
+    return second ? await openOneOfTwo(input, plan, memory, second, ctx) : await openAt({ host, port }, { input, plan, memory, ctx });
   },
 });
+
+interface OpenAt {
+  readonly input: Input;
+  readonly plan: TopicPlan;
+  /** Memory of this broker. */
+  readonly memory: MqttMemory;
+  readonly ctx: Context;
+  /** Absent: it is the first broker, or the only one. */
+  readonly second?: SecondBroker;
+}
+
+async function openAt(broker: Broker, { input, plan, memory, ctx, second }: OpenAt): Promise<MqttSink> {
+  memory.rate.limitTo(input.settings.max_publishes_per_s);
+  const connection = await connectMqtt({ ...connectOptions(input, plan, memory), ...broker }, ctx);
+  try {
+    const { limitTooLow } = memory;
+    const isSame = limitTooLow && maxPacketBytesOf(connection, input.settings) <= limitTooLow.maxPacketBytes;
+    if (isSame && performance.now() < limitTooLow.untilMs) throw limitTooLow.reason;
+    const sink = new MqttSink(connection, plan, input.settings, memory, second);
+    await sink.announce();
+    return sink;
+  } catch (error) {
+    await connection.close();
+    throw error;
+  }
+}
+
+async function openOneOfTwo(input: Input, plan: TopicPlan, memory: MqttMemories, broker: Broker, ctx: Context): Promise<MqttSink> {
+  const { details, settings } = input;
+  const first = { host: details.host, port: details.port };
+  const [firstName, secondName] = [hostPortOf(first), hostPortOf(broker)];
+  return await openPreferred({
+    memory: memory.preference,
+    second: secondName,
+    signal: ctx.signal,
+    openFirst: (signal) => openAt(first, { input, plan, memory, ctx: { ...ctx, signal } }),
+    openSecond: async (signal) => {
+      const second = new SecondBroker({
+        first: firstName,
+        second: secondName,
+        memory: memory.preference,
+        returnAfterMs: settings.return_after,
+        look: async (until) => {
+          const way = await openWay(connectOptions(input, plan, memory), { ...ctx, signal: until });
+          way.on("error", () => {}).destroy();
+        },
+      });
+      try {
+        return await openAt(broker, { input, plan, memory: memory.ofSecond(secondName), ctx: { ...ctx, signal }, second });
+      } catch (error) {
+        second.stop();
+        throw error;
+      }
+    },
+  });
+}
 
 /** MQTT 3.1.1 has no such CONNECT (3.1.2.9), and under MQTT 5 hardly a broker takes one; undefined: it is not so. */
 function passwordWithoutUser({ settings: { username }, secrets, ...sink }: Input): ReasonError | undefined {
@@ -131,7 +178,12 @@ class MqttSink implements Sink {
   /** Status and metadata are published. */
   readonly #hasStatus: boolean;
 
-  constructor(connection: Connection, plan: TopicPlan, local: MqttSettings, memory: MqttMemory) {
+  readonly #second: SecondBroker | undefined;
+  readonly endpoint?: string;
+
+  constructor(connection: Connection, plan: TopicPlan, local: MqttSettings, memory: MqttMemory, second?: SecondBroker) {
+    this.#second = second;
+    if (second) this.endpoint = second.endpoint;
     this.#connection = connection;
     this.#plan = plan;
     this.#memory = memory;
@@ -154,10 +206,11 @@ class MqttSink implements Sink {
     const { suspended } = this.#channel;
     this.#hasStatus = connection.canRetain && suspended === undefined;
     this.inFlight = WRITES * connection.window;
-    this.lost = this.#channel.lost.then((reason) => {
+    const lost = this.#channel.lost.then((reason) => {
       memory.isSameBroker = reason.isOfLimit;
       return reason;
     });
+    this.lost = second ? Promise.race([lost, second.returned]) : lost;
     const hint = collisionHint(plan);
     this.#ownWarnings = [
       ...warningsOf(connection, local, collectorStatusTopic(plan)),
@@ -189,6 +242,7 @@ class MqttSink implements Sink {
 
   get warnings(): readonly Warning[] {
     return [
+      ...(this.#second ? [this.#second.warning()] : []),
       ...this.#ownWarnings,
       ...rateWarnings(this.#memory.rate),
       ...this.#notes.warnings(),
@@ -248,6 +302,7 @@ class MqttSink implements Sink {
   }
 
   async close(): Promise<void> {
+    this.#second?.stop();
     const topic = collectorStatusTopic(this.#plan);
     if (this.#hasStatus && this.#memory.retained.has(topic)) {
       const late = new Promise<void>((done) => setTimeout(done, OFFLINE_TIMEOUT_MS).unref());
