@@ -10,6 +10,7 @@ import { dial, withDeadline } from "../lib/dial.ts";
 import { LinkWindow } from "../lib/link-window.ts";
 import { secure, type TlsSettings, tlsReason } from "../lib/tls.ts";
 import { type Feed, type Publish, type PublishOutcome, PublishQueue, type UserProperties } from "./publish-queue.ts";
+import { Qos0Sender } from "./qos0-sender.ts";
 import { type Qos1Answer, Qos1Sender } from "./qos1-sender.ts";
 import {
   connectRefused,
@@ -52,9 +53,17 @@ export interface ConnectOptions {
   readonly window: number;
   /** What is known of the link from earlier openings; absent: nothing, and nothing is kept. */
   readonly link?: LinkWindow;
-  readonly will: { readonly topic: string; readonly payload: string };
+  readonly will: LastWill;
+  /** 0: a broker that takes no publish of QoS 1 is enough. Absent: it is not. */
+  readonly leastQos?: 0 | undefined;
   /** What is known of the broker from earlier openings; absent: nothing, and nothing is kept. */
   readonly remembered?: Map<string, string>;
+}
+
+/** The broker publishes it once the connection is lost, retained where it keeps messages. */
+export interface LastWill {
+  readonly topic: string;
+  readonly payload: string;
 }
 
 export interface Connection {
@@ -72,9 +81,9 @@ export interface Connection {
   readonly lost: Promise<ReasonError>;
   /** Of the broker's DISCONNECT (MQTT 5.0, 3.14.2.1); undefined: it sent none. */
   endCode(): number | undefined;
-  /** QoS 1. Resolves on PUBACK. Throws ReasonError when the connection is lost. `userProperties` do not go to a broker of MQTT 3.1.1. */
-  publish(topic: string, payload: string | Buffer, retain: boolean, userProperties?: UserProperties): Promise<PublishOutcome>;
-  /** Publishes of QoS 1 that are made when the link has room for them. */
+  /** QoS 1, or 0 where the broker takes no more. Resolves on PUBACK, or once the broker has read it. Throws ReasonError when the connection is lost. `userProperties` do not go to a broker of MQTT 3.1.1. */
+  publish(topic: string, payload: string | Buffer, retain: boolean, userProperties?: UserProperties, qos?: 0 | 1): Promise<PublishOutcome>;
+  /** Publishes that are made when the link has room for them. */
   feed(feed: Feed): void;
   /** DISCONNECT, so that the broker forgets the last will; without it if publishes are under way. Idempotent, within a second, never throws. */
   close(): Promise<void>;
@@ -178,7 +187,7 @@ function createClient(socket: Socket, options: ConnectOptions, version: 4 | 5, w
     ...(options.password !== undefined && { password: options.password }),
     ...(version === 5 && { properties: { maximumPacketSize: MAX_INCOMING_BYTES } }),
     ...(will !== "none" && {
-      will: { topic: options.will.topic, payload: Buffer.from(options.will.payload), qos: 1, retain: will === "kept" },
+      will: { topic: options.will.topic, payload: Buffer.from(options.will.payload), qos: options.leastQos ?? 1, retain: will === "kept" },
     }),
     log: () => {},
   });
@@ -283,6 +292,8 @@ class MqttConnection implements Connection {
   readonly #password: string | undefined;
   readonly #tls: TlsSettings | undefined;
   readonly #sender: Qos1Sender;
+  readonly #qos0: Qos0Sender;
+  readonly #mostQos: number;
   readonly #publishes: PublishQueue;
   #lose: (reason: ReasonError) => void = () => {};
   #endCode: number | undefined;
@@ -305,6 +316,8 @@ class MqttConnection implements Connection {
     this.#password = options.password;
     this.#tls = options.tls;
     this.#sender = new Qos1Sender(socket, version);
+    this.#qos0 = new Qos0Sender(socket, version);
+    this.#mostQos = granted?.maximumQoS ?? 1;
     this.link = options.link;
     this.lost = new Promise((done) => {
       this.#lose = done;
@@ -316,7 +329,7 @@ class MqttConnection implements Connection {
       send: (publish, settle) => this.#send(publish, settle),
       overdue: (ms) => this.#fail(new ReasonError("TIMEOUT", `the broker ${this.#endpoint} did not acknowledge a publish within ${ms} ms`)),
     });
-    if (granted?.maximumQoS === 0) {
+    if (this.#mostQos === 0 && options.leastQos !== 0) {
       const refused = connectRefused(this.#endpoint, ReasonCodes[155], 155, options);
       this.#fail(refused);
       throw refused;
@@ -328,12 +341,12 @@ class MqttConnection implements Connection {
     return this.#endCode;
   }
 
-  publish(topic: string, payload: string | Buffer, retain: boolean, userProperties?: UserProperties): Promise<PublishOutcome> {
+  publish(topic: string, payload: string | Buffer, retain: boolean, userProperties?: UserProperties, qos?: 0 | 1): Promise<PublishOutcome> {
     return new Promise((done, fail) => {
       this.#publishes.add({
         key: "",
         isOlder: false,
-        make: () => ({ publish: { topic, payload, retain, userProperties, done, fail }, isLast: true }),
+        make: () => ({ publish: { topic, payload, retain, userProperties, qos, done, fail }, isLast: true }),
         fail,
       });
     });
@@ -353,7 +366,9 @@ class MqttConnection implements Connection {
     this.#client.on("packetreceive", (packet) => {
       this.#incomingBytes = 0;
       this.#sender.take(packet);
+      this.#qos0.take(packet);
     });
+    this.#client.on("packetsend", (packet) => this.#qos0.sent(packet));
     this.#client.on("disconnect", (packet) => this.#onDisconnect(packet.reasonCode ?? 0, saidIn(packet, this.#password)));
     this.#client.on("error", (error) =>
       this.#fail((this.#tls && tlsReason(error, this.#endpoint, this.#tls)) ?? reasonOfClient(error, this.#endpoint)),
@@ -390,6 +405,10 @@ class MqttConnection implements Connection {
   }
 
   #send(publish: Publish, settle: (outcome: PublishOutcome) => void): void {
+    if (Math.min(publish.qos ?? 1, this.#mostQos) === 0) {
+      this.#qos0.send(publish, () => this.#publishes.failure() ?? settle({ type: "accepted" }));
+      return;
+    }
     this.#sender.send(publish, (answer) => {
       if (this.#publishes.failure()) return;
       const outcome = this.#outcomeOf(publish.topic, answer);

@@ -17,6 +17,8 @@ export interface Publish {
   readonly retain: boolean;
   /** They do not go to a broker of MQTT 3.1.1. */
   readonly userProperties?: UserProperties | undefined;
+  /** Absent: 1, where the broker takes that. */
+  readonly qos?: 0 | 1 | undefined;
   readonly done: (outcome: PublishOutcome) => void;
   /** The connection is lost before it is answered. */
   readonly fail: (reason: ReasonError) => void;

@@ -55,6 +55,12 @@ export const settingsSchema = z.strictObject({
     .max(268_435_455)
     .optional()
     .describe("Largest publish that the broker takes, for one that closes on larger ones without a word; absent: as the broker says"),
+  qos: z
+    .union([z.literal(0), z.literal(1)])
+    .default(1)
+    .describe(
+      "1: a value counts as delivered once the broker acknowledges it. 0: values are sent without that, also to a broker that takes no more, and the ledger counts them as unconfirmed",
+    ),
   hold_refused: duration("10min", 0, 86_400_000, "at most 24h").describe(
     "How long values are held that the broker refuses for missing rights (code 135) or for trouble of its own (128, 131), before any is dropped; 0s drops them at once",
   ),

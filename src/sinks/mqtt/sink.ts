@@ -38,6 +38,7 @@ export default defineSink<MqttDetails, MqttSettings, MqttMemory>({
     hint: (sink) => `another client may use the same client_id; give each its own: collector sink set ${sink} client_id=OTHER`,
     condition: "client_id_taken",
   },
+  confirms: ({ qos }) => qos === 1,
   settingsProblem: (settings, { topic }) => topicNeed(settings, topic),
   endpoint: ({ host, port }) => `${host}:${port}`,
   encryption: (_, { tls }) => (tls ? "TLS" : "none"),
@@ -86,6 +87,7 @@ function connectOptions({ uuid, name, details, settings: local, secrets }: Input
     keepaliveS: Math.round(local.keepalive / 1000),
     window: local.in_flight,
     will: { topic: collectorStatusTopic(plan), payload: OFFLINE },
+    ...(local.qos === 0 && { leastQos: 0 as const }),
     remembered: memory.broker,
     link: memory.link,
   };
@@ -118,6 +120,7 @@ class MqttSink implements Sink {
       int64: local.int64,
       payload: local.payload,
       timestamps: local.timestamps,
+      qos: local.qos,
       retained: local.retain && connection.canRetain ? memory.retainedValues : undefined,
       held: memory.held,
       holdMs: local.hold_refused,

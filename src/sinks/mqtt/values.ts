@@ -19,6 +19,7 @@ export interface ValueOptions {
   readonly int64: MessageOptions["int64"];
   readonly payload: "envelope" | "rows" | SinglePayload;
   readonly timestamps: Timestamps;
+  readonly qos: 0 | 1;
   /** Which values the broker keeps; absent: none. */
   readonly retained?: RetainedValues | undefined;
   readonly held: HeldTopics;
@@ -97,6 +98,7 @@ export class ValuePublisher {
           payload: message.payload,
           retain: message.retain ?? false,
           userProperties: message.userProperties,
+          qos: this.#options.qos,
           done: (outcome) => {
             this.#underWay--;
             this.#payloads.giveBack(message.payload);
@@ -154,7 +156,7 @@ export class ValuePublisher {
   async #publish({ topic, payload, retain = false, userProperties }: TopicMessage): Promise<PublishOutcome> {
     this.#underWay++;
     try {
-      return await this.#connection.publish(topic, payload, retain, userProperties);
+      return await this.#connection.publish(topic, payload, retain, userProperties, this.#options.qos);
     } finally {
       this.#underWay--;
     }
