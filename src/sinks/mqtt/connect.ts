@@ -63,8 +63,14 @@ export interface ConnectOptions {
 /** The broker publishes it once the connection is lost, retained where it keeps messages. */
 export interface LastWill {
   readonly topic: string;
-  readonly payload: string;
+  /** A function makes it for each CONNECT. */
+  readonly payload: string | (() => Buffer);
+  /** The protocol in the messages is not without it, and does not have it retained: a broker that refuses it refuses the connection. */
+  readonly isRequired?: boolean;
 }
+
+/** A message of a topic that was subscribed to. */
+export type TakeMessage = (topic: string, payload: Buffer) => void;
 
 export interface Connection {
   readonly version: 4 | 5;
@@ -85,14 +91,20 @@ export interface Connection {
   publish(topic: string, payload: string | Buffer, retain: boolean, userProperties?: UserProperties, qos?: 0 | 1): Promise<PublishOutcome>;
   /** Publishes that are made when the link has room for them. */
   feed(feed: Feed): void;
+  /** QoS 1. Resolves with the topics that the broker does not grant. Before the first publish, once. Throws ReasonError. */
+  subscribe(topics: readonly string[], take: TakeMessage): Promise<readonly string[]>;
   /** DISCONNECT, so that the broker forgets the last will; without it if publishes are under way. Idempotent, within a second, never throws. */
   close(): Promise<void>;
 }
 
 /** MQTT 5.0, 2.1.4: a remaining length has four bytes of seven bits. */
 const MAX_PACKET_BYTES = 268_435_455;
-/** Nothing is subscribed to: a broker's packets to us are small. */
+/** A broker's packets to us are small. */
 const MAX_INCOMING_BYTES = 65_536;
+/** With subscriptions several of them may come at once. */
+const MAX_SUBSCRIBED_BYTES = 2 ** 20;
+/** DISCONNECT, MQTT 5.0, 3.14.2.1: the last will is to be published. */
+const WITH_WILL = 4;
 const CLOSE_TIMEOUT_MS = 1000;
 /** Brokers count connects: one a second is taken everywhere. */
 const BETWEEN_CONNECTS_MS = 1000;
@@ -115,6 +127,7 @@ const endpointOf = ({ host, port }: ConnectOptions): string => `${host}:${port}`
  * once without, a second later; what it then takes was refused for its will.
  */
 async function attemptWithWill(options: ConnectOptions, version: 4 | 5, ctx: Context): Promise<Connection> {
+  if (options.will.isRequired) return await attempt(options, version, "passing", ctx);
   try {
     return await attempt(options, version, "kept", ctx);
   } catch (error) {
@@ -160,7 +173,12 @@ async function attempt(options: ConnectOptions, version: 4 | 5, will: Will, ctx:
     });
     const link = options.link ?? new LinkWindow();
     link.opened(performance.now() - sentMs);
-    return new MqttConnection(client, socket, connack, version, { ...options, link, retains: will !== "passing", refusedWill });
+    return new MqttConnection(client, socket, connack, version, {
+      ...options,
+      link,
+      retains: will !== "passing" || options.will.isRequired === true,
+      refusedWill,
+    });
   } catch (error) {
     discard(client, socket);
     if (error instanceof ReasonError && error.cause instanceof OtherVersionError) throw error.cause;
@@ -187,11 +205,13 @@ function createClient(socket: Socket, options: ConnectOptions, version: 4 | 5, w
     ...(options.password !== undefined && { password: options.password }),
     ...(version === 5 && { properties: { maximumPacketSize: MAX_INCOMING_BYTES } }),
     ...(will !== "none" && {
-      will: { topic: options.will.topic, payload: Buffer.from(options.will.payload), qos: options.leastQos ?? 1, retain: will === "kept" },
+      will: { topic: options.will.topic, payload: willPayload(options.will), qos: options.leastQos ?? 1, retain: will === "kept" },
     }),
     log: () => {},
   });
 }
+
+const willPayload = ({ payload }: LastWill): Buffer => (typeof payload === "string" ? Buffer.from(payload) : payload());
 
 function connackOf(client: MqttClient, socket: Socket, version: 4 | 5, options: ConnectOptions): Promise<IConnackPacket> {
   const endpoint = endpointOf(options);
@@ -294,6 +314,8 @@ class MqttConnection implements Connection {
   readonly #sender: Qos1Sender;
   readonly #qos0: Qos0Sender;
   readonly #mostQos: number;
+  readonly #hasRequiredWill: boolean;
+  #maxIncomingBytes = MAX_INCOMING_BYTES;
   readonly #publishes: PublishQueue;
   #lose: (reason: ReasonError) => void = () => {};
   #endCode: number | undefined;
@@ -318,6 +340,7 @@ class MqttConnection implements Connection {
     this.#sender = new Qos1Sender(socket, version);
     this.#qos0 = new Qos0Sender(socket, version);
     this.#mostQos = granted?.maximumQoS ?? 1;
+    this.#hasRequiredWill = options.will.isRequired === true;
     this.link = options.link;
     this.lost = new Promise((done) => {
       this.#lose = done;
@@ -356,6 +379,21 @@ class MqttConnection implements Connection {
     this.#publishes.add(feed);
   }
 
+  async subscribe(topics: readonly string[], take: TakeMessage): Promise<readonly string[]> {
+    this.#maxIncomingBytes = MAX_SUBSCRIBED_BYTES;
+    this.#client.on("message", (topic, payload) => take(topic, payload));
+    const granted = new Promise<readonly number[]>((done) => {
+      this.#client.on("packetreceive", (packet) => packet.cmd === "suback" && done(packet.granted.map(Number)));
+    });
+    // It fails where one of them is not granted, too.
+    this.#client.subscribe([...topics], { qos: 1 }, () => {});
+    const lost = this.lost.then((reason) => {
+      throw reason;
+    });
+    const codes = await Promise.race([granted, lost]);
+    return topics.filter((_, i) => (codes[i] ?? 0x80) >= 0x80);
+  }
+
   close(): Promise<void> {
     this.#closing ??= this.#disconnect();
     return this.#closing;
@@ -380,8 +418,8 @@ class MqttConnection implements Connection {
 
   #onData(chunk: Buffer): void {
     this.#incomingBytes += chunk.length;
-    if (this.#incomingBytes > MAX_INCOMING_BYTES)
-      this.#fail(violation(`the broker ${this.#endpoint} sends a packet above ${MAX_INCOMING_BYTES} bytes without a request`));
+    if (this.#incomingBytes > this.#maxIncomingBytes)
+      this.#fail(violation(`the broker ${this.#endpoint} sends a packet above ${this.#maxIncomingBytes} bytes without a request`));
   }
 
   #onDisconnect(code: number, said: Said): void {
@@ -443,7 +481,7 @@ class MqttConnection implements Connection {
     const reason = new ReasonError("CONNECTION_CLOSED", "closed by the collector");
     if (this.#publishes.isIdle() && this.#end(reason)) {
       silence(this.#client, socket);
-      this.#client.end(false);
+      this.#client.end(false, this.#hasRequiredWill && this.version === 5 ? { reasonCode: WITH_WILL } : {});
       const timer = setTimeout(() => socket.destroy(), CLOSE_TIMEOUT_MS);
       await gone;
       clearTimeout(timer);

@@ -3,6 +3,9 @@ import type { MemoryLocation, SinkMemory } from "../sink.ts";
 import { HeldTopics } from "./held-topics.ts";
 import { RetainedTopics } from "./retained-topics.ts";
 import { RetainedValues } from "./retained-values.ts";
+import { BdSeq } from "./sparkplug/bd-seq.ts";
+import { newNodeMemory } from "./sparkplug/edge-node.ts";
+import type { SparkplugMemory } from "./sparkplug/sink.ts";
 import type { SuspensionMemory } from "./status-channel.ts";
 import { TopicOwners } from "./topic-owners.ts";
 
@@ -17,13 +20,16 @@ export interface MqttMemory extends SinkMemory {
   readonly broker: Map<string, string>;
   readonly link: LinkWindow;
   readonly owners: TopicOwners;
+  readonly sparkplug: SparkplugMemory;
 }
 
 /** Reads the files of the retained topics; the rest begins empty. Never throws. */
 export function openMemory({ folder, uuid, endpoint, log }: MemoryLocation): MqttMemory {
   const retained = new RetainedTopics(folder, uuid, endpoint, log);
   const retainedValues = new RetainedValues(new RetainedTopics(folder, `${uuid}.values`, endpoint, log));
+  const bdSeq = new BdSeq(folder, uuid, log);
   const close = (removed: boolean): void => {
+    bdSeq.close(removed);
     retained.close(removed);
     retainedValues.close(removed);
   };
@@ -33,6 +39,7 @@ export function openMemory({ folder, uuid, endpoint, log }: MemoryLocation): Mqt
     broker: new Map<string, string>(),
     link: new LinkWindow(),
     owners: new TopicOwners(),
+    sparkplug: { bdSeq, node: newNodeMemory() },
   };
   return { retained, retainedValues, ...fresh, close };
 }

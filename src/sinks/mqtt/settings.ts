@@ -1,6 +1,7 @@
 import * as z from "zod";
 import { parseDuration } from "../../base/duration.ts";
 import { passwordNetworksSchema } from "../../model/settings.ts";
+import { idProblem } from "./sparkplug/topics.ts";
 
 const duration = (fallback: string, minMs: number, maxMs: number, range: string) =>
   z
@@ -14,6 +15,11 @@ const duration = (fallback: string, minMs: number, maxMs: number, range: string)
 
 const pemFile = (about: string) =>
   z.string().startsWith("/", "expected an absolute path").max(4096).optional().describe(`${about} (PEM, absolute path)`);
+
+const sparkplugId = z.string().check(({ value, issues }) => {
+  const message = idProblem(value);
+  if (message !== undefined) issues.push({ code: "custom", message, input: value });
+});
 
 /** Local options of an MQTT sink. */
 export const settingsSchema = z.strictObject({
@@ -69,10 +75,24 @@ export const settingsSchema = z.strictObject({
     .default("number")
     .describe("How 64-bit integers are written: as JSON numbers with all digits, or as strings for readers that lose digits above 2^53"),
   payload: z
-    .enum(["envelope", "rows", "value", "raw"])
+    .enum(["envelope", "rows", "value", "raw", "sparkplug"])
     .default("envelope")
     .describe(
-      "What a message holds: the readouts of a source with all that is known of them; a list of rows of one value each; one value as JSON with time, quality and unit; or the bare value, with those as user properties. value and raw need a topic with {variable}",
+      "What a message holds: the readouts of a source with all that is known of them; a list of rows of one value each; one value as JSON with time, quality and unit; the bare value, with those as user properties; or messages of Sparkplug B 3.0, on the topics of Sparkplug. value and raw need a topic with {variable}",
+    ),
+  group_id: sparkplugId
+    .refine((id) => id !== "STATE", "STATE is the topic of host applications; choose another group")
+    .default("collector")
+    .describe("With payload: sparkplug, the Group ID: one level of the topics"),
+  edge_node_id: sparkplugId
+    .optional()
+    .describe(
+      "With payload: sparkplug, the Edge Node ID: one level of the topics, which no other edge node of the group has; absent: the client_id",
+    ),
+  primary_host_id: sparkplugId
+    .optional()
+    .describe(
+      "With payload: sparkplug, the Host ID of the primary host application: values wait while it is offline; absent: they do not wait",
     ),
   timestamps: z
     .enum(["iso", "epoch_ms"])
@@ -87,7 +107,10 @@ export const settingsSchema = z.strictObject({
 export type MqttSettings = z.infer<typeof settingsSchema>;
 
 /** What the settings ask of the topic and it does not have, with the setting's name first; undefined: nothing. Pure. */
-export function topicNeed({ payload, retain }: MqttSettings, topic: string): string | undefined {
+export function topicNeed({ payload, retain, edge_node_id, primary_host_id }: MqttSettings, topic: string): string | undefined {
+  if (payload === "sparkplug") return retain ? "retain: true is not for payload: sparkplug, of which a broker keeps nothing" : undefined;
+  if (edge_node_id !== undefined) return `edge_node_id needs payload: sparkplug, and payload is ${payload}`;
+  if (primary_host_id !== undefined) return `primary_host_id needs payload: sparkplug, and payload is ${payload}`;
   if (topic.includes("{variable}")) return undefined;
   const right = `a topic with {variable}, such as plant/{source}/{variable}; the topic of this sink is ${JSON.stringify(topic.slice(0, 200))}`;
   if (payload === "value" || payload === "raw") return `payload: ${payload} needs ${right}`;

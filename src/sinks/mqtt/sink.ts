@@ -6,11 +6,14 @@ import { defaultClientId, type MqttDetails, SINK_DETAILS } from "../../model/sin
 import { type Warning, warning } from "../../model/warning.ts";
 import { publishIntervalMs } from "../lib/publish-interval.ts";
 import { defineSink, type OlderBounds, type OpenInput, type PublishedLoss, type Sink, type SinkBatch, type WriteResult } from "../sink.ts";
-import { type Connection, connectMqtt } from "./connect.ts";
+import { type Connection, type ConnectOptions, connectMqtt } from "./connect.ts";
 import { facts } from "./facts.ts";
+import { linkReport, WRITES } from "./link-report.ts";
 import { type MqttMemory, openMemory } from "./memory.ts";
 import { writeLoss } from "./message.ts";
 import { type MqttSettings, settingsSchema, topicNeed } from "./settings.ts";
+import { openSparkplug } from "./sparkplug/sink.ts";
+import { deviceId } from "./sparkplug/topics.ts";
 import { StatusChannel } from "./status-channel.ts";
 import { StatusTopics } from "./status-topics.ts";
 import { TopicNotes } from "./topic-notes.ts";
@@ -20,12 +23,6 @@ import { maxPayloadBytes, ValuePublisher } from "./values.ts";
 type Input = OpenInput<MqttDetails, MqttSettings, MqttMemory>;
 
 const OFFLINE_TIMEOUT_MS = 500;
-
-/**
- * Writes for each publish that the broker takes at once: one is older, so that there is always one to send, and the others are newer, so that
- * where publishes are what there is too few of, a newer one waits for each that is answered.
- */
-const WRITES = 3;
 
 const OFFLINE = '{"state":"offline"}';
 
@@ -38,21 +35,26 @@ export default defineSink<MqttDetails, MqttSettings, MqttMemory>({
     hint: (sink) => `another client may use the same client_id; give each its own: collector sink set ${sink} client_id=OTHER`,
     condition: "client_id_taken",
   },
-  confirms: ({ qos }) => qos === 1,
+  confirms: ({ qos, payload }) => qos === 1 && payload !== "sparkplug",
   settingsProblem: (settings, { topic }) => topicNeed(settings, topic),
   endpoint: ({ host, port }) => `${host}:${port}`,
   encryption: (_, { tls }) => (tls ? "TLS" : "none"),
   publishIntervalMs: ({ publish_interval }, unit) => publishIntervalMs(publish_interval, unit),
   openMemory,
   async open(input, ctx) {
-    const plan = parseTopic(input.details.topic);
     const { host, port } = input.details;
     const lonely = passwordWithoutUser(input);
     if (lonely) throw lonely;
     const memory = input.memory ?? openMemory({ folder: undefined, uuid: input.uuid, endpoint: `${host}:${port}`, log: ctx.log });
-    const connection = await connectMqtt(connectOptions(input, plan, memory), ctx);
+    const { payload } = input.settings;
+    const options = connectOptions(input, memory);
+    if (payload === "sparkplug") return await openSparkplug({ options, identifiers: identifiersOf(input), memory, ...input.settings }, ctx);
+    const plan = parseTopic(input.details.topic);
+    const will = { topic: collectorStatusTopic(plan), payload: OFFLINE };
+    const leastQos = input.settings.qos === 0 ? 0 : undefined;
+    const connection = await connectMqtt({ ...options, will, leastQos }, ctx);
     try {
-      const sink = new MqttSink(connection, plan, input.settings, memory);
+      const sink = new MqttSink(connection, plan, { ...input.settings, payload }, memory);
       await sink.announce();
       return sink;
     } catch (error) {
@@ -73,7 +75,13 @@ function passwordWithoutUser({ settings: { username }, secrets, ...sink }: Input
   );
 }
 
-function connectOptions({ uuid, name, details, settings: local, secrets }: Input, plan: TopicPlan, memory: MqttMemory) {
+/** The edge node has the name of the client where no other is given: that is one of its own, too. */
+function identifiersOf({ uuid, details, settings }: Input) {
+  const { group_id: group, edge_node_id: given, primary_host_id: host } = settings;
+  return { topics: { group, node: given ?? deviceId(details.client_id ?? defaultClientId(uuid)) }, host };
+}
+
+function connectOptions({ uuid, name, details, settings: local, secrets }: Input, memory: MqttMemory): Omit<ConnectOptions, "will"> {
   return {
     host: details.host,
     port: details.port,
@@ -86,12 +94,12 @@ function connectOptions({ uuid, name, details, settings: local, secrets }: Input
     publishTimeoutMs: local.publish_timeout,
     keepaliveS: Math.round(local.keepalive / 1000),
     window: local.in_flight,
-    will: { topic: collectorStatusTopic(plan), payload: OFFLINE },
-    ...(local.qos === 0 && { leastQos: 0 as const }),
     remembered: memory.broker,
     link: memory.link,
   };
 }
+
+type JsonSettings = MqttSettings & { readonly payload: Exclude<MqttSettings["payload"], "sparkplug"> };
 
 /** One connection to a broker: values, and beyond them status, metadata and losses as far as the broker takes them. */
 class MqttSink implements Sink {
@@ -110,7 +118,7 @@ class MqttSink implements Sink {
   /** Status and metadata are published. */
   readonly #hasStatus: boolean;
 
-  constructor(connection: Connection, plan: TopicPlan, local: MqttSettings, memory: MqttMemory) {
+  constructor(connection: Connection, plan: TopicPlan, local: JsonSettings, memory: MqttMemory) {
     this.#connection = connection;
     this.#plan = plan;
     this.#memory = memory;
@@ -164,12 +172,7 @@ class MqttSink implements Sink {
   }
 
   link(): LinkReport {
-    const { bytesPerS, roundTripMs, windowBytes } = this.#connection.link.state();
-    return {
-      bytes_per_s: bytesPerS === undefined ? null : twoDigits(bytesPerS),
-      round_trip_ms: roundTripMs === undefined ? null : twoDigits(Math.ceil(roundTripMs)),
-      window_bytes: twoDigits(windowBytes),
-    };
+    return linkReport(this.#connection.link);
   }
 
   /** A batch that has begun when the connection is lost comes twice: it is no larger than what is under way. */
@@ -215,8 +218,6 @@ class MqttSink implements Sink {
     await this.#connection.close();
   }
 }
-
-const twoDigits = (number: number): number => Number(number.toPrecision(2));
 
 function warningsOf({ version, canRetain, refusedWill }: Connection, { payload, retain }: MqttSettings, will: string): readonly Warning[] {
   return [

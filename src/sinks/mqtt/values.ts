@@ -1,6 +1,7 @@
 import type { Context } from "../../model/context.ts";
 import type { Layout } from "../../model/layout.ts";
 import { ReasonError } from "../../model/reason.ts";
+import type { LinkWindow } from "../lib/link-window.ts";
 import type { BatchPart, Hold, Refusal, SinkBatch, WriteResult } from "../sink.ts";
 import type { Connection } from "./connect.ts";
 import type { HeldTopics } from "./held-topics.ts";
@@ -58,6 +59,12 @@ const MESSAGE_MS = { newer: 2000, older: 500 } as const;
 /** Payload bytes that fit a publish to the topic. */
 export const maxPayloadBytes = (topic: string, maxPacketBytes: number): number =>
   maxPacketBytes - Buffer.byteLength(topic) - PUBLISH_OVERHEAD_BYTES;
+
+/** Bytes of one message of a batch, so that it keeps the link busy for no longer than it should; at most `maxBytes`. */
+export function messageBytes(batch: SinkBatch, isOld: boolean, maxBytes: number, link: LinkWindow): number {
+  const messageMs = isOld ? MESSAGE_MS.older : MESSAGE_MS.newer;
+  return Math.min(batch.maxMessageBytes ?? SPLIT_BYTES, maxBytes, link.bytesIn(messageMs) ?? maxBytes, link.provedBytesIn(messageMs));
+}
 
 /** Publishes batches over one connection, in messages of the size that the broker takes. */
 export class ValuePublisher {

@@ -29,7 +29,9 @@ type Places = readonly (DeviceMetric | undefined)[];
 export class Device {
   /** Identifier of the device: one topic level. */
   readonly id: string;
-  /** Its birth is with the broker, and nothing of it has changed since. */
+  /** It was born in this session, and has not died since. */
+  isAlive = false;
+  /** It is alive, and its birth still says what it is. */
   isBorn = false;
   /** Its source is read now. */
   isRead = false;

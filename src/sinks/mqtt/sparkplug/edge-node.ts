@@ -84,7 +84,7 @@ export class EdgeNode {
     this.bdSeq = bdSeq;
     this.#memory = memory;
     memory.lastAlias = Math.max(memory.lastAlias, ALIAS.loss);
-    for (const device of memory.devices.values()) device.isBorn = false;
+    for (const device of memory.devices.values()) endOf(device);
   }
 
   /** Its birth is sent. */
@@ -113,7 +113,7 @@ export class EdgeNode {
   /** NBIRTH; every device is to be born again after it. */
   birth(nowMs: number): SparkplugMessage {
     this.#seq = -1;
-    for (const device of this.devices) device.isBorn = false;
+    for (const device of this.devices) endOf(device);
     const metrics: readonly Metric[] = [
       { name: BD_SEQ, type: INT64, value: BigInt(this.bdSeq) },
       // Without an alias: 3.0, 5.14.
@@ -150,13 +150,14 @@ export class EdgeNode {
   deviceBirth(device: Device, nowMs: number): SparkplugMessage {
     this.#writeBirth(device, nowMs);
     device.isBorn = true;
+    device.isAlive = true;
     device.wasRead = device.isRead;
     for (const metric of device.metrics) metric.sentQuality = device.stateAtBirth(metric).quality;
     return this.#deviceMessage("DBIRTH", device, SCRATCH.copy(), nowMs);
   }
 
   deviceDeath(device: Device, nowMs: number): SparkplugMessage {
-    device.isBorn = false;
+    endOf(device);
     return this.#deviceMessage("DDEATH", device, new Uint8Array(), nowMs);
   }
 
@@ -249,6 +250,11 @@ export class EdgeNode {
     this.#seq = (this.#seq + 1) % SEQ_COUNT;
     return this.#seq;
   }
+}
+
+function endOf(device: Device): void {
+  device.isBorn = false;
+  device.isAlive = false;
 }
 
 /** Said only where a host would take it otherwise: for good, unless it was not before. */
