@@ -1,7 +1,7 @@
 import { connectAsync, type MqttClient } from "mqtt";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { startBroker, type TestBroker } from "../../../../test/support/broker.ts";
-import { connack5, puback, type RawPacket, startRawBroker, topicOf } from "../../../../test/support/raw-broker.ts";
+import { connack4, connack5, puback, type RawPacket, startRawBroker, topicOf, versionOf } from "../../../../test/support/raw-broker.ts";
 import { sourceReport } from "../../../../test/support/source-report.ts";
 import { plainLayout } from "../../../buffer/testing/readouts.ts";
 import { mqttSpec, RIG_START_MS, type Rig, startRig } from "../../../delivery/testing/rig.ts";
@@ -31,7 +31,7 @@ const specOf = (port: number, identifiers: object = {}, more: object = {}) =>
 
 const source = (name: string, state: "OK" | "ERROR" = "OK"): SourceReport =>
   sourceReport(name, {
-    uuid: "source-1",
+    uuid: plainLayout(1).source.uuid,
     layout: plainLayout(VARIABLES, { scalar: "uint32" }, name),
     status: {
       last_readout_at: null,
@@ -118,6 +118,21 @@ describe("a Sparkplug edge node at a broker", () => {
     expect(later.filter(({ time }) => time >= RIG_START_MS + 35_000).every(({ isHistorical }) => !isHistorical)).toBe(true);
     expect(host.bdSeq).toBeGreaterThan(0);
   }, 40_000);
+
+  it("gives the device to the first of two data sources of one name", async () => {
+    const at = await broker();
+    const { host } = await hostAt(at);
+    rig.start(specOf(at.port));
+    describeSources(sourceReport("press-1", { uuid: "first", layout: plainLayout(1, undefined, "press-1") }), source("press-1"));
+    rig.append(2);
+    await expect.poll(() => rig.sink(), WITHIN).toMatchObject({ accepted: 8, unconfirmed: 0, pending: 0, dropped: { refused: 8 } });
+    expect(rig.report()?.warnings.map(({ code }) => code)).toEqual(["names_shared"]);
+    await expect.poll(() => verbsOf(host), WITHIN).toEqual(["NBIRTH", "DBIRTH press-1", "NDATA"]);
+    // The host is told what it will never get.
+    expect(JSON.parse(String(host.messages.at(-1)?.payload.metrics[0]?.value))).toMatchObject({ count: 8, reason: "refused" });
+    expect(Object.keys(host.birthOf("press-1"))).toEqual(["v0"]);
+    expect(host.faults).toEqual([]);
+  });
 
   it("is born again on a Rebirth command, with sequence number 0 and the same bdSeq", async () => {
     const at = await broker();
@@ -291,6 +306,8 @@ describe("the packets of an edge node", () => {
     const will = connectOf(first as RawPacket);
     // Clean start, a will of QoS 1 that is not retained.
     expect(will.flags & 0x3e).toBe(0b001110);
+    // The one property is the maximum packet size: a session without an expiry interval ends with its connection.
+    expect(first?.body.subarray(10, 12)).toEqual(Buffer.from([5, 0x27]));
     expect(will.topic).toBe("spBv1.0/plant/NDEATH/line-3");
     expect(decoded(will.payload)).toMatchObject({ metrics: [{ name: "bdSeq", datatype: 4, value: 0n }] });
     expect(second?.type).toBe(SUBSCRIBE);
@@ -305,6 +322,17 @@ describe("the packets of an edge node", () => {
     expect(new Set(publishes.map(({ flags }) => flags))).toEqual(new Set([0]));
     // MQTT 5.0, 3.14.2.1: disconnect with will message.
     expect(at.packets.at(-1)?.body[0]).toBe(4);
+  });
+
+  it("CONNECT of MQTT 3.1.1 asks for a clean session", async () => {
+    const at = await startRawBroker((packet, socket) => {
+      if (packet.type === CONNECT) socket.end(connack4(versionOf(packet) === 4 ? 3 : 1));
+    });
+    undo.push(() => at.stop());
+    rig.start(specOf(at.port));
+    await expect.poll(() => at.packets.map(versionOf), WITHIN).toContain(4);
+    const connect = at.packets.find((packet) => versionOf(packet) === 4) as RawPacket;
+    expect(connect.body.readUInt8(7) & 0x3e).toBe(0b001110);
   });
 
   it("bdSeq rises by one with each CONNECT", async () => {
