@@ -272,6 +272,6 @@ function rememberNames(names: Map<string, string | null>, desired: readonly Sink
 
 function accountOf(ledger: SinkLedger | undefined): SinkStatus["ledger"] {
   if (!ledger) return null;
-  const { accepted, delivered, pending, dropped, deliveredUnstored } = ledger;
-  return { accepted, delivered, pending, dropped, delivered_unstored: deliveredUnstored };
+  const { accepted, delivered, unconfirmed, pending, dropped, deliveredUnstored } = ledger;
+  return { accepted, delivered, unconfirmed, pending, dropped, delivered_unstored: deliveredUnstored };
 }

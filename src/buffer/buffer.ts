@@ -86,11 +86,14 @@ export interface RejectedSpan {
   readonly explorationCount: number;
 }
 
-/** In values. accepted = delivered + pending + Σ dropped, at every look. */
+/** In values. accepted = delivered + unconfirmed + pending + Σ dropped, at every look. */
 export interface SinkLedger {
   readonly sink: string;
   readonly accepted: number;
+  /** The receiver has confirmed that it holds them. */
   readonly delivered: number;
+  /** They were sent, by a protocol that confirms nothing (MQTT with QoS 0). */
+  readonly unconfirmed: number;
   readonly pending: number;
   readonly dropped: Readonly<Partial<Record<DropReason, number>>>;
   /** Rejected values that were delivered all the same; outside the equation. */
@@ -100,11 +103,11 @@ export interface SinkLedger {
 }
 
 /** The fate of the values that were accepted for one sink. */
-export type Account = Pick<SinkLedger, "accepted" | "delivered" | "dropped">;
+export type Account = Pick<SinkLedger, "accepted" | "delivered" | "unconfirmed" | "dropped">;
 
 /** In values. */
-export const pendingOf = ({ accepted, delivered, dropped }: Account): number =>
-  DROP_REASONS.reduce((rest, reason) => rest - (dropped[reason] ?? 0), accepted - delivered);
+export const pendingOf = ({ accepted, delivered, unconfirmed, dropped }: Account): number =>
+  DROP_REASONS.reduce((rest, reason) => rest - (dropped[reason] ?? 0), accepted - delivered - unconfirmed);
 
 /** The account as a whole. Counts go on over restarts; a file that was lost begins a new epoch, with `lost`. */
 export interface Ledger {
@@ -163,6 +166,8 @@ export interface Acknowledgement {
   readonly ids: readonly number[];
   /** Values that the broker or server has. */
   readonly delivered: number;
+  /** True: nothing confirms that, so that `delivered` counts as unconfirmed. */
+  readonly isUnconfirmed?: boolean;
   /** Values that it will never take. delivered + Σ dropped = the values of `ids` for this sink. */
   readonly dropped: Readonly<Partial<Record<DropReason, number>>>;
   /** Those of `ids` of which values were dropped; absent: any of them. */

@@ -149,6 +149,7 @@ interface SinkRow {
   readonly delivered_unstored: number;
   readonly removed_for_ms: number | null;
   readonly removed_at: number | null;
+  readonly unconfirmed: number;
 }
 
 /** The state that the file holds. Throws DamagedFileError if it is not one that a buffer writes. */
@@ -166,6 +167,7 @@ export function load(db: Database.Database): FileState & FileIdentity {
         position: { older: JSON.parse(row.older) as Position["older"], live: row.live },
         accepted: row.accepted,
         delivered: row.delivered,
+        unconfirmed: row.unconfirmed,
         dropped: JSON.parse(row.dropped) as SinkState["dropped"],
         deliveredUnstored: row.delivered_unstored,
         removed: row.removed_for_ms === null || row.removed_at === null ? null : { forMs: row.removed_for_ms, at: row.removed_at },

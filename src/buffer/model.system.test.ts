@@ -20,6 +20,7 @@ interface Model {
   seq: number;
   accepted: number;
   delivered: number;
+  unconfirmed: number;
   buffer_full: number;
   too_old: number;
   nowMs: number;
@@ -87,7 +88,7 @@ function settle(model: Model, real: Real): void {
   for (const reason of ["buffer_full", "too_old"] as const) seen[reason] += dropped[reason] - model[reason];
   Object.assign(model, dropped);
   const pending = model.rows.reduce((sum, { values }) => sum + values, 0);
-  expect(ledger).toMatchObject({ accepted: model.accepted, delivered: model.delivered, pending });
+  expect(ledger).toMatchObject({ accepted: model.accepted, delivered: model.delivered, unconfirmed: model.unconfirmed, pending });
   expect(ledgerFaults(real.buffer, real.file, () => false)).toEqual([]);
   reader.close();
   // Nothing was told, so the losses hold all that was dropped.
@@ -133,14 +134,15 @@ const append = fc.array(fc.record({ values: fc.nat(5), bytes: fc.nat(9000) }), {
     }
   }),
 );
-const acknowledge = fc.array(fc.nat(30), { maxLength: 8 }).map((picks) =>
-  command(`acknowledge ${picks.join()}`, (model, { buffer }) => {
+const acknowledge = fc.tuple(fc.array(fc.nat(30), { maxLength: 8 }), fc.boolean()).map(([picks, isUnconfirmed]) =>
+  command(`acknowledge ${picks.join()}${isUnconfirmed ? " unconfirmed" : ""}`, (model, { buffer }) => {
     // Also such as are there no longer, or not yet.
     const ids = picks.map((pick) => model.rows[pick]?.id ?? 10_000_000 + pick);
     const taken = model.rows.filter(({ id }) => ids.includes(id));
     model.rows = model.rows.filter(({ id }) => !ids.includes(id));
-    model.delivered += taken.reduce((sum, { values }) => sum + values, 0);
-    buffer.commit({ run: "r", layouts: [], batches: [], acknowledgements: [{ sink: "a", ids, delivered: 0, dropped: {} }] });
+    model[isUnconfirmed ? "unconfirmed" : "delivered"] += taken.reduce((sum, { values }) => sum + values, 0);
+    const acknowledgement = { sink: "a", ids, delivered: 0, dropped: {}, ...(isUnconfirmed && { isUnconfirmed }) };
+    buffer.commit({ run: "r", layouts: [], batches: [], acknowledgements: [acknowledgement] });
   }),
 );
 const trim = fc.constant(
@@ -189,6 +191,7 @@ it("holds what an array holds: append, pack, acknowledge, trim, reopen with othe
               seq: 0,
               accepted: 0,
               delivered: 0,
+              unconfirmed: 0,
               buffer_full: 0,
               too_old: 0,
               nowMs: 1_800_000_000_000,

@@ -100,7 +100,13 @@ it.for(Object.keys(OLDER).map(Number))("takes a file of version %i with all that
   writeOlder(file, version);
   using buffer = open(file);
   expect(buffer.epoch).toBe("epoch-1");
-  expect(ledgerOf(buffer, "a")).toMatchObject({ accepted: 24, delivered: 8, pending: 16, deliveredUnstored: version === 1 ? 0 : 5 });
+  expect(ledgerOf(buffer, "a")).toMatchObject({
+    accepted: 24,
+    delivered: 8,
+    unconfirmed: 0,
+    pending: 16,
+    deliveredUnstored: version === 1 ? 0 : 5,
+  });
   expect(append(buffer, batch(4))[0]?.id).toBe(4);
   while (buffer.maintain());
   const reader = openReader(file);

@@ -40,7 +40,7 @@ CREATE TABLE batch (id INTEGER PRIMARY KEY, layout INTEGER NOT NULL, ts REAL NOT
                     n_exploration INTEGER NOT NULL, crc INTEGER NOT NULL, payload BLOB NOT NULL) STRICT;
 CREATE TABLE sink (id TEXT PRIMARY KEY, active INTEGER NOT NULL, takes_exploration INTEGER NOT NULL, older TEXT NOT NULL,
                    live INTEGER NOT NULL, accepted INTEGER NOT NULL, delivered INTEGER NOT NULL, dropped TEXT NOT NULL,
-                   delivered_unstored INTEGER NOT NULL, removed_for_ms REAL, removed_at REAL) STRICT;
+                   delivered_unstored INTEGER NOT NULL, removed_for_ms REAL, removed_at REAL, unconfirmed INTEGER NOT NULL DEFAULT 0) STRICT;
 CREATE TABLE rejected (reason TEXT PRIMARY KEY, n INTEGER NOT NULL) STRICT;
 CREATE TABLE gap (sink TEXT NOT NULL, reason TEXT NOT NULL, number INTEGER NOT NULL, from_ts REAL NOT NULL, to_ts REAL NOT NULL,
                   n INTEGER, is_open INTEGER NOT NULL, from_clock TEXT, to_clock TEXT, PRIMARY KEY (sink, reason)) STRICT;
@@ -86,7 +86,10 @@ PRAGMA user_version = 6;
   6: "PRAGMA user_version = 7;",
   // Payloads may have elements that are no value, and faults that are new: a collector that knows neither would take them for damaged.
   7: "PRAGMA user_version = 8;",
+  // The copy of the account is without the new column: the next transaction makes it again.
   8: `${SINCE_9}
+ALTER TABLE sink ADD COLUMN unconfirmed INTEGER NOT NULL DEFAULT 0;
+DELETE FROM account;
 PRAGMA user_version = 9;
 `,
 };

@@ -12,7 +12,7 @@ import { type IdRange, joinClosest, MAX_OLDER_RANGES, rangesOf, startAtLiveEdge,
 /** Removed sinks whose counts are kept, and such whose values are. */
 const REMOVED_SINKS_KEPT = 100;
 
-/** One sink as the file keeps it. Pending values are what accepted is more than delivered and dropped. */
+/** One sink as the file keeps it. Pending values are what accepted is more than delivered, unconfirmed and dropped. */
 export interface SinkState extends Omit<SinkLedger, "sink" | "pending" | "keptUntil"> {
   readonly id: string;
   /** False: removed from the configuration; its counts are kept, and with `removed` what it had pending. */
@@ -37,8 +37,8 @@ export interface AfterDrop {
 }
 
 export function ledgerOf(state: SinkState): SinkLedger {
-  const { id: sink, accepted, delivered, dropped, deliveredUnstored } = state;
-  return { sink, accepted, delivered, pending: pendingOf(state), dropped, deliveredUnstored };
+  const { id: sink, accepted, delivered, unconfirmed, dropped, deliveredUnstored } = state;
+  return { sink, accepted, delivered, unconfirmed, pending: pendingOf(state), dropped, deliveredUnstored };
 }
 
 /** Values of one batch that count for this sink. */
@@ -63,7 +63,7 @@ export function pendingAmong(state: SinkState, ranges: readonly IdRange[], nextI
  */
 export function acknowledged(
   state: SinkState,
-  { ids, dropped: refused }: Acknowledgement,
+  { ids, dropped: refused, isUnconfirmed = false }: Acknowledgement,
   nextId: number,
   countValues: CountValues,
   firstIn: FirstIn,
@@ -79,7 +79,8 @@ export function acknowledged(
     rest -= values;
   }
   const { position, regained } = joinClosest(compacted(subtract(state.position, freed), firstIn));
-  const after = { ...state, position, delivered: state.delivered + rest, dropped };
+  const sent = isUnconfirmed ? { unconfirmed: state.unconfirmed + rest } : { delivered: state.delivered + rest };
+  const after = { ...state, position, ...sent, dropped };
   return { state: takenBack(after, countValues(after, regained)), freed };
 }
 
@@ -97,13 +98,14 @@ function compacted(position: Position, firstIn: FirstIn): Position {
 }
 
 /**
- * What became pending again is no longer delivered, or dropped where so little was delivered. The rest is what was read while the sink was
- * removed, and is accepted now.
+ * Values that became pending again are no longer delivered, or unconfirmed or dropped where so little was delivered. The rest is what was read while
+ * the sink was removed, and is accepted now.
  */
 function takenBack(state: SinkState, values: number): SinkState {
   if (values === 0) return state;
   const fromDelivered = Math.min(values, state.delivered);
-  let rest = values - fromDelivered;
+  const fromUnconfirmed = Math.min(values - fromDelivered, state.unconfirmed);
+  let rest = values - fromDelivered - fromUnconfirmed;
   const dropped = { ...state.dropped };
   for (const reason of DROP_REASONS) {
     const taken = Math.min(rest, dropped[reason] ?? 0);
@@ -111,7 +113,8 @@ function takenBack(state: SinkState, values: number): SinkState {
     dropped[reason] = (dropped[reason] ?? 0) - taken;
     rest -= taken;
   }
-  return { ...state, accepted: state.accepted + rest, delivered: state.delivered - fromDelivered, dropped };
+  const [delivered, unconfirmed] = [state.delivered - fromDelivered, state.unconfirmed - fromUnconfirmed];
+  return { ...state, accepted: state.accepted + rest, delivered, unconfirmed, dropped };
 }
 
 /** The sink after every id of `range` was given up. */
@@ -215,7 +218,7 @@ export function withSinks(before: SinksState, desired: readonly BufferSink[], ke
   for (const { id, takesExploration } of desired) {
     const sink = sinks.get(id);
     if (sink?.active) continue;
-    const counts = sink ?? { accepted: 0, delivered: 0, dropped: {}, deliveredUnstored: 0 };
+    const counts = sink ?? { accepted: 0, delivered: 0, unconfirmed: 0, dropped: {}, deliveredUnstored: 0 };
     const older = sink?.removed ? sink.position.older : [];
     sinks.set(id, { ...counts, id, active: true, removed: null, takesExploration, position: { ...startAtLiveEdge(nextId), older } });
   }

@@ -105,6 +105,7 @@ function sum(rows: readonly (readonly [number, Outcome])[]): Settled | undefined
 /** Two acknowledgements as one. */
 export const joinSettled = (a: Settled, b: Settled): Settled => joinAllSettled([a, b]);
 
+/** All of one sink: they are all confirmed, or none of them is. */
 export function joinAllSettled(all: readonly Settled[]): Settled {
   const dropped: Partial<Record<DropReason, number>> = {};
   for (const one of all) addDropped(dropped, one.dropped);
@@ -114,6 +115,7 @@ export function joinAllSettled(all: readonly Settled[]): Settled {
     delivered: all.reduce((sum, one) => sum + one.delivered, 0),
     dropped,
     ...(droppedIds.length > 0 && { droppedIds }),
+    ...(all.some(({ isUnconfirmed }) => isUnconfirmed) && { isUnconfirmed: true }),
   };
 }
 

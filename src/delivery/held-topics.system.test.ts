@@ -54,8 +54,8 @@ async function setUp(
 }
 
 const sumOf = (rig: Rig): number => {
-  const { delivered = 0, pending = 0, dropped = {} } = rig.sink() ?? {};
-  return delivered + pending + Object.values(dropped).reduce((sum, n) => sum + n, 0);
+  const { delivered = 0, unconfirmed = 0, pending = 0, dropped = {} } = rig.sink() ?? {};
+  return delivered + unconfirmed + pending + Object.values(dropped).reduce((sum, n) => sum + n, 0);
 };
 
 test.concurrent.for<[string, Refusal]>([

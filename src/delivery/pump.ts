@@ -165,8 +165,8 @@ export class SinkPump {
    * second.
    */
   look(account: Account, nowMs: number): boolean {
-    const { accepted, delivered, dropped } = account;
-    const settled = delivered + (dropped.refused ?? 0) + (dropped.damaged ?? 0);
+    const { accepted, delivered, unconfirmed, dropped } = account;
+    const settled = delivered + unconfirmed + (dropped.refused ?? 0) + (dropped.damaged ?? 0);
     const isIdle = this.#state.isWell() && this.#writer.isIdle() && !this.#writer.holdsBack();
     const isStalled = this.#watchdog.look(nowMs, { accepted, settled, pending: pendingOf(account), isIdle });
     const { isFailing, patienceMs } = this.#watchdog;
@@ -272,9 +272,15 @@ export class SinkPump {
       maxOlderBytes: limits.maxUnderWayBytes / 2,
       keyOf: (row) => this.#keyOf(row),
       read: (from, to, maxBytes) => port.read(from, to, maxBytes),
-      acknowledge: (settled) => port.acknowledge(settled),
+      acknowledge: (settled) => port.acknowledge(this.#isConfirmed ? settled : { ...settled, isUnconfirmed: true }),
       deliveredUnstored: (values) => port.deliveredUnstored(values),
     });
+  }
+
+  /** The server confirms what it has. */
+  get #isConfirmed(): boolean {
+    const { kind, settings } = this.#prepared;
+    return kind.confirms?.(settings) ?? true;
   }
 
   get #maxLiveBytes(): number {

@@ -39,11 +39,17 @@ function outlook({ bytesPerS = 1000, warnBelowHours = 12, dropAtBytes = 900 * MI
         used += step * bytesPerS * pace * (1 - takes);
         delivered += step * 10 * takes;
         refused += step * 10 * takes * refuses;
+        const sent = Math.floor((delivered - refused) / 2);
         waitingS = takes < 1 ? waitingS + step : 0;
         watched.add({
           atMs: second * 1000,
           fill: { usedBytes: used, dropAtBytes, spareBytes, addedBytes: added, ageLeftMs: maxAgeMs - waitingS * 1000 },
-          sinks: new Map([["a", flowOf({ accepted: second * 10, delivered: delivered - refused, dropped: { refused } }, isOpen)]]),
+          sinks: new Map([
+            [
+              "a",
+              flowOf({ accepted: second * 10, delivered: delivered - refused - sent, unconfirmed: sent, dropped: { refused } }, isOpen),
+            ],
+          ]),
         });
       }
     },

@@ -19,15 +19,15 @@ export interface SinkFlow {
   /** It can be written to at this moment. */
   readonly isOpen: boolean;
   readonly accepted: number;
-  /** Delivered, or refused for good or damaged: none of it stays in the file. */
+  /** Delivered, sent without confirmation, or refused for good or damaged: none of it stays in the file. */
   readonly taken: number;
 }
 
 /** Of a sink's account. What the buffer itself drops was not taken. Pure. */
-export const flowOf = ({ accepted, delivered, dropped }: Account, isOpen: boolean): SinkFlow => ({
+export const flowOf = ({ accepted, delivered, unconfirmed, dropped }: Account, isOpen: boolean): SinkFlow => ({
   isOpen,
   accepted,
-  taken: delivered + (dropped.refused ?? 0) + (dropped.damaged ?? 0),
+  taken: delivered + unconfirmed + (dropped.refused ?? 0) + (dropped.damaged ?? 0),
 });
 
 const MINUTE_MS = 60_000;

@@ -30,6 +30,14 @@ export function defineSinkMetrics(set: MetricSet): void {
   set.counter("sink_values_delivered_total", "Values that the receiver of a data sink holds", sinkLabels, (metric) => {
     for (const { labels, ledger } of sinks()) if (ledger) metric.inc(labels, ledger.delivered);
   });
+  set.counter(
+    "sink_values_unconfirmed_total",
+    "Values that were sent to a data sink without a confirmation (MQTT with QoS 0)",
+    sinkLabels,
+    (metric) => {
+      for (const { labels, ledger } of sinks()) if (ledger) metric.inc(labels, ledger.unconfirmed);
+    },
+  );
   set.gauge("sink_values_pending", "Values that wait in the buffer for a data sink", sinkLabels, (metric) => {
     for (const { labels, ledger } of sinks()) if (ledger) metric.set(labels, ledger.pending);
   });

@@ -122,6 +122,8 @@ export interface SinkKind<D = unknown, S = unknown, M extends SinkMemory = SinkM
   readonly closedSoon?: { readonly hint: (sink: string) => string; readonly condition: Condition };
   /** Readouts of one source within this many ms make one batch. Throws ReasonError(UNKNOWN, interval_invalid) that names the field. */
   publishIntervalMs(details: D, unit: "seconds" | "milliseconds"): number;
+  /** False: with these settings nothing confirms what the sink sends; the ledger counts it as unconfirmed. Pure. Absent: the server confirms. */
+  confirms?(settings: S): boolean;
   /** Says why the settings do not fit these details: the setting, what it needs, and what there is. Absent, or undefined: they fit. */
   settingsProblem?(settings: S, details: D): string | undefined;
   /** `host:port` or an address to listen on, for reports. */

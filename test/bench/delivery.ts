@@ -84,8 +84,10 @@ export async function benchDelivery(): Promise<void> {
     const microseconds = ((figuresOf(collector.pid).cpuMs - cpuMs) * 1000) / values;
     console.log(`CPU ${microseconds.toFixed(3)} µs for each of ${values.toLocaleString("en")} values delivered in the first ${CPU_S} s`);
     const after = await rss(collector, "drained");
-    const { accepted, delivered, pending, dropped } = await ledgerOf(collector);
-    console.log(`ledger: accepted ${accepted} = delivered ${delivered} + pending ${pending} + dropped ${JSON.stringify(dropped)}`);
+    const { accepted, delivered, unconfirmed, pending, dropped } = await ledgerOf(collector);
+    console.log(
+      `ledger: accepted ${accepted} = delivered ${delivered} + unconfirmed ${unconfirmed} + pending ${pending} + dropped ${JSON.stringify(dropped)}`,
+    );
     console.log(
       `RSS with a backlog of ${BACKLOG.toLocaleString("en")} values: ${signed(large - connected)} MiB more than without one, ${signed(large - small)} more than with a tenth of it, ${signed(after - connected)} once it is drained (budget ${BUDGET_MIB})`,
     );

@@ -201,7 +201,7 @@ describe.skipIf(!hasMosquitto && process.env["COLLECTOR_REQUIRE_PARTS"] !== "1")
     const ledger = ledgerOf(last);
     const gapsMs = SOURCES.map((source) => Math.max(...subscriber.times(source).map((ms, i, all) => ms - (all[i - 1] ?? ms))));
     console.log(
-      `accepted ${ledger.accepted} = delivered ${ledger.delivered} + pending ${ledger.pending} + dropped ${JSON.stringify(ledger.dropped)}; the subscriber has ${subscriber.distinct.size}, ${subscriber.all() - subscriber.distinct.size} came twice; longest time without a readout ${Math.max(...gapsMs)} ms`,
+      `accepted ${ledger.accepted} = delivered ${ledger.delivered} + unconfirmed ${ledger.unconfirmed} + pending ${ledger.pending} + dropped ${JSON.stringify(ledger.dropped)}; the subscriber has ${subscriber.distinct.size}, ${subscriber.all() - subscriber.distinct.size} came twice; longest time without a readout ${Math.max(...gapsMs)} ms`,
     );
     expect(ledger).toMatchObject({ dropped: {}, delivered_unstored: 0 });
     expect(last.buffer).toMatchObject({ rejected: {}, lost: null });

@@ -72,7 +72,7 @@ describe("metrics of the running program", () => {
         .split("\n")
         .filter((line) => line.startsWith(`collector_sink_values_${name}{`))
         .reduce((total, line) => total + Number(line.split(" ").pop()), 0);
-    expect(sum("delivered_total") + sum("pending") + sum("dropped_total")).toBe(sum("accepted_total"));
+    expect(sum("delivered_total") + sum("unconfirmed_total") + sum("pending") + sum("dropped_total")).toBe(sum("accepted_total"));
     // Each series has a HELP and a TYPE, and stands once.
     const series = text.split("\n").filter((line) => line !== "" && !line.startsWith("#"));
     expect(new Set(series.map((line) => line.slice(0, line.lastIndexOf(" ")))).size).toBe(series.length);

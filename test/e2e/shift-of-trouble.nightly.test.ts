@@ -216,7 +216,7 @@ it("trouble of every kind at once, then none: all is as after a fresh start, and
   await expect.poll(drained, within(20_000)).toEqual([true, {}]);
   const healed = await collector.status();
   const ledger = healed.sinks[0]?.ledger;
-  expect(ledger?.accepted).toBe((ledger?.delivered ?? 0) + (ledger?.pending ?? 0));
+  expect(ledger?.accepted).toBe((ledger?.delivered ?? 0) + (ledger?.unconfirmed ?? 0) + (ledger?.pending ?? 0));
   expect(healed.buffer.rejected).toEqual({});
 
   // The unit without trouble was read all the time, and accused of nothing.

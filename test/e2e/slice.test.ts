@@ -159,7 +159,7 @@ describe("the collector as its own process", () => {
     );
     const ledger = (await alone.status()).sinks[0]?.ledger;
     expect(ledger?.dropped).toEqual({});
-    expect(ledger?.accepted).toBe((ledger?.delivered ?? 0) + (ledger?.pending ?? 0));
+    expect(ledger?.accepted).toBe((ledger?.delivered ?? 0) + (ledger?.unconfirmed ?? 0) + (ledger?.pending ?? 0));
     const times = valuesOf(back, "press-1").map((r) => r.ts);
     expect([...times].sort()).toEqual(times);
     expect(await alone.stop()).toBe(0);

@@ -151,7 +151,7 @@ export class Account implements Receiver {
     const from = SINKS.map(() => first);
     for (const line of events.split("\n").slice(0, -1)) {
       const [what, ...numbers] = line.split(" ");
-      const [a = 0, b = 0, delivered = 0, pending = 0, dropped = 0] = numbers.map(Number);
+      const [a = 0, b = 0, delivered = 0, pending = 0, dropped = 0, unconfirmed = 0] = numbers.map(Number);
       if (what === "c") {
         for (; next <= a; next++) {
           this.#committed.add(next);
@@ -164,7 +164,7 @@ export class Account implements Receiver {
         isThere[a] = b === 1;
         if (b === 1) from[a] = delivered;
         else wasThere[a] = false;
-      } else if (what === "l") this.#look(b === delivered + pending + dropped);
+      } else if (what === "l") this.#look(b === delivered + unconfirmed + pending + dropped);
       else if (what === "t") {
         last = a;
         const read = Array.from({ length: a - first + 1 }, (_, i) => this.#valuesOf(first + i)).reduce((sum, n) => sum + n, 0);

@@ -14,7 +14,7 @@ import { BOUNDS, isWide, type Life, NUMBER_EVERY, SINKS, SOURCE_NAMES, SOURCES, 
  * One life of what is killed: the pipeline as the service has it, with its workers and real sinks. Readout n is of the source n mod SOURCES,
  * all its values are n, and its span is when it was read by the clock that nobody sets; a wide one has n in each NUMBER_EVERY-th value. What
  * was seen is told in the events file: `c <number>` up to this is committed, `r <number>` what was not is rejected,
- * `l <sink> <accepted> <delivered> <pending> <dropped>` a ledger, `s <sink> 0` it is not configured, `s <sink> 1 <number>` it is from this
+ * `l <sink> <accepted> <delivered> <pending> <dropped> <unconfirmed>` a ledger, `s <sink> 0` it is not configured, `s <sink> 1 <number>` it is from this
  * number on, `t <number>` it was stopped in order after this one, `! …` an alarm. Its only argument is a Life as JSON.
  */
 const life = JSON.parse(process.argv[2] ?? "{}") as Life;
@@ -110,9 +110,9 @@ process.once("SIGTERM", () => {
 });
 setInterval(() => {
   const ledgers = pipeline.sinks().flatMap(({ uuid, ledger }) => (ledger ? [{ uuid, ...ledger }] : []));
-  for (const { uuid, accepted, delivered, pending, dropped } of ledgers) {
+  for (const { uuid, accepted, delivered, unconfirmed, pending, dropped } of ledgers) {
     const lost = Object.values(dropped).reduce((sum, n) => sum + n, 0);
-    tell(`l ${SINKS.findIndex((sink) => sink.uuid === uuid)} ${accepted} ${delivered} ${pending} ${lost}`);
+    tell(`l ${SINKS.findIndex((sink) => sink.uuid === uuid)} ${accepted} ${delivered} ${pending} ${lost} ${unconfirmed}`);
   }
   const isDone = ledgers.length === SINKS.length && ledgers.every(({ pending }) => pending === 0);
   if (task !== "drain" || isStopping || !isDone) return;

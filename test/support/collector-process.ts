@@ -73,6 +73,7 @@ export interface ServiceStatusJson {
     readonly ledger: {
       readonly accepted: number;
       readonly delivered: number;
+      readonly unconfirmed: number;
       readonly pending: number;
       readonly dropped: Readonly<Record<string, number>>;
       readonly delivered_unstored: number;

@@ -37,7 +37,7 @@ const sink = {
   error: null,
   next_retry_at: null,
   warnings: [],
-  ledger: { accepted: 5, delivered: 3, pending: 2, dropped: {}, delivered_unstored: 0 },
+  ledger: { accepted: 5, delivered: 3, unconfirmed: 0, pending: 2, dropped: {}, delivered_unstored: 0 },
 };
 
 /** 21.5 as a machine with the words the other way round has it. */

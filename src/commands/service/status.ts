@@ -210,20 +210,29 @@ function troubleOf(source: SourceStatus, nowMs: number): readonly string[] {
 
 function sinkTable(sinks: readonly SinkStatus[], nowMs: number, columns: number | undefined): string[] {
   if (sinks.length === 0) return ["No data sinks are configured."];
+  // Few have any: a column that is always 0 says nothing.
+  const hasUnconfirmed = sinks.some(({ ledger }) => ledger && ledger.unconfirmed > 0);
+  const counts = ["DELIVERED", ...(hasUnconfirmed ? ["UNCONFIRMED"] : []), "PENDING", "DROPPED"];
   const rows = sinks.map(({ uuid, name, type, endpoint, state, error, since, ledger }) => [
     name ?? uuid,
     type,
     endpoint ?? "-",
     sinkStateWords({ state, error }),
     forWords(since, nowMs),
-    ...(ledger
-      ? [ledger.delivered, ledger.pending, Object.values(ledger.dropped).reduce((sum, n) => sum + n, 0)].map(String)
-      : ["-", "-", "-"]),
+    ...(ledger ? countsOf(ledger, hasUnconfirmed).map(String) : counts.map(() => "-")),
   ]);
-  return fittingTable([["SINK", "TYPE", "ENDPOINT", "STATE", "FOR", "DELIVERED", "PENDING", "DROPPED"], ...rows], columns, {
-    right: new Set(["DELIVERED", "PENDING", "DROPPED"]),
+  return fittingTable([["SINK", "TYPE", "ENDPOINT", "STATE", "FOR", ...counts], ...rows], columns, {
+    right: new Set(counts),
     dispensable: ["TYPE", "ENDPOINT", "DELIVERED"],
   });
+}
+
+function countsOf(
+  { delivered, unconfirmed, pending, dropped }: NonNullable<SinkStatus["ledger"]>,
+  hasUnconfirmed: boolean,
+): readonly number[] {
+  const allDropped = Object.values(dropped).reduce((sum, n) => sum + n, 0);
+  return [delivered, ...(hasUnconfirmed ? [unconfirmed] : []), pending, allDropped];
 }
 
 function sinkParagraph(sink: SinkStatus, nowMs: number): string[] {

@@ -161,6 +161,21 @@ export const WARNINGS = {
   ),
   retain_unsupported: w("warning", "The broker keeps no retained messages.", "Switch retained messages on at the broker."),
   topics_may_collide: w("note", "Two names may make one topic.", "Change the topic setting as the text says."),
+  commands_refused: w(
+    "note",
+    "A host application sends commands other than Rebirth.",
+    "Nothing: the collector never writes to a device. Take the right to send commands from that host.",
+  ),
+  commands_unheard: w(
+    "warning",
+    "The broker does not let the collector subscribe to commands of Sparkplug.",
+    "Give its user the right to subscribe to the topic of the text, in the broker's configuration.",
+  ),
+  birth_too_large: w(
+    "warning",
+    "The variables of a data source do not fit one message of the broker.",
+    "Raise the broker's limit, or split the source.",
+  ),
   names_shared: w("warning", "Two data sources have one name.", "Rename one."),
   status_suspended: w("warning", "The broker ended the connection over a status message.", "Look at the broker's limits and rights."),
   topic_not_published: w(

@@ -142,7 +142,10 @@ describe("what the page remembers", () => {
       delivered += 5;
       const [sink] = HEAD.sinks;
       if (sink?.ledger)
-        service.head = { ...HEAD, sinks: [{ ...sink, ledger: { ...sink.ledger, accepted: delivered, delivered, pending: hour } }] };
+        service.head = {
+          ...HEAD,
+          sinks: [{ ...sink, ledger: { ...sink.ledger, accepted: delivered, delivered, unconfirmed: (delivered / 5) * 2, pending: hour } }],
+        };
       vi.setSystemTime(new Date(Date.now() + 3_600_000));
       await vi.advanceTimersByTimeAsync(2000);
     }
@@ -152,6 +155,7 @@ describe("what the page remembers", () => {
     const hours = pages.state.hoursOf(uuidOf(900));
     expect(hours).toHaveLength(48);
     expect(hours.map((one) => one.delivered)).toEqual(new Array(48).fill(5));
+    expect(hours.map((one) => one.unconfirmed)).toEqual(new Array(48).fill(2));
     expect(hours[0]?.pending).toBe(59);
     service.reports = [];
     await vi.advanceTimersByTimeAsync(2000);

@@ -130,7 +130,7 @@ function sinkArticle(sink: SinkStatus, state: PageState): Html {
 <h3 id="t-${uuid}">${name ?? uuid} <span class="kind">${type} ${endpoint ?? ""}</span></h3>
 <dl>
 <dt>State</dt><dd data-field="state">${stateBadge(level, sinkStateWords(sink))} for ${ageOf(since)} <span class="exact">${timeOf(since)}</span></dd>
-<dt>Backlog</dt><dd data-field="backlog">${ledger ? html`${ledger.pending} values wait, ${ledger.delivered} of ${ledger.accepted} delivered` : "it keeps no account"}</dd>
+<dt>Backlog</dt><dd data-field="backlog">${ledger ? html`${ledger.pending} values wait, ${ledger.delivered} of ${ledger.accepted} delivered${ledger.unconfirmed > 0 && `, ${ledger.unconfirmed} sent without confirmation`}` : "it keeps no account"}</dd>
 <dt>Reason</dt><dd data-field="reason">${trouble && html`<p class="sentence">${trouble.sentence}</p><p>${trouble.detail}</p><p>${trouble.cause}</p>`}${paragraphs([...sinkWords(sink), ...notes.slice(0, MAX_NOTES_SHOWN)])}${notes.length > MAX_NOTES_SHOWN && html`<p>… ${notes.length - MAX_NOTES_SHOWN} more notes</p>`}</dd>
 <dt>Next step</dt><dd data-field="next-step">${trouble && paragraphs([trouble.nextStep])}${trouble?.nextTry && html`<p>Next try: ${timeOf(trouble.nextTry)}</p>`}</dd>
 </dl>
@@ -143,13 +143,13 @@ function hoursTable(uuid: string, state: PageState): Html {
   const rows = state
     .hoursOf(uuid)
     .map(
-      ({ at, accepted, delivered, dropped, pending }) =>
-        html`<tr><th scope="row">${timeOf(new Date(at).toISOString())}</th><td>${accepted}</td><td>${delivered}</td><td>${dropped}</td><td>${pending}</td></tr>\n`,
+      ({ at, accepted, delivered, unconfirmed, dropped, pending }) =>
+        html`<tr><th scope="row">${timeOf(new Date(at).toISOString())}</th><td>${accepted}</td><td>${delivered}</td><td>${unconfirmed}</td><td>${dropped}</td><td>${pending}</td></tr>\n`,
     );
   return html`<details data-field="ledger"><summary>Ledger in hours</summary>
 <table class="numbers">
 <caption>Values of each hour that the page has seen, at most 48</caption>
-<thead><tr><th scope="col">Hour</th><th scope="col">Accepted</th><th scope="col">Delivered</th><th scope="col">Dropped</th><th scope="col">Waiting at its end</th></tr></thead>
+<thead><tr><th scope="col">Hour</th><th scope="col">Accepted</th><th scope="col">Delivered</th><th scope="col">Unconfirmed</th><th scope="col">Dropped</th><th scope="col">Waiting at its end</th></tr></thead>
 <tbody>
 ${rows}</tbody>
 </table>

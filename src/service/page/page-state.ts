@@ -18,6 +18,7 @@ export interface LedgerHour {
   readonly at: number;
   readonly accepted: number;
   readonly delivered: number;
+  readonly unconfirmed: number;
   readonly dropped: number;
   /** At its end, or now. */
   readonly pending: number;
@@ -145,15 +146,16 @@ export class PageState {
     for (const uuid of this.#hours.keys()) if (!sinks.some((sink) => sink.uuid === uuid)) this.#hours.delete(uuid);
     for (const { uuid, ledger } of sinks) {
       if (!ledger) continue;
-      const { accepted, delivered, pending } = ledger;
-      const now = { accepted, delivered, dropped: Object.values(ledger.dropped).reduce((sum, count) => sum + count, 0) };
+      const { accepted, delivered, unconfirmed, pending } = ledger;
+      const now = { accepted, delivered, unconfirmed, dropped: Object.values(ledger.dropped).reduce((sum, count) => sum + count, 0) };
       const known = this.#hours.get(uuid) ?? { hours: [], last: now };
       const hour = known.hours.at(-1);
-      const current = hour?.at === at ? hour : { at, accepted: 0, delivered: 0, dropped: 0 };
+      const current = hour?.at === at ? hour : { at, accepted: 0, delivered: 0, unconfirmed: 0, dropped: 0 };
       const next: LedgerHour = {
         at,
         accepted: current.accepted + Math.max(0, now.accepted - known.last.accepted),
         delivered: current.delivered + Math.max(0, now.delivered - known.last.delivered),
+        unconfirmed: current.unconfirmed + Math.max(0, now.unconfirmed - known.last.unconfirmed),
         dropped: current.dropped + Math.max(0, now.dropped - known.last.dropped),
         pending,
       };
@@ -170,5 +172,6 @@ export const keyOf = ({ uuid, filter, from }: DetailKey): string => `${uuid} ${f
 interface LedgerTotals {
   readonly accepted: number;
   readonly delivered: number;
+  readonly unconfirmed: number;
   readonly dropped: number;
 }

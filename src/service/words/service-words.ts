@@ -136,7 +136,9 @@ export function clockWords({ clock }: Pick<ServiceStatus, "clock">, nowMs: numbe
 export function sinkWords({ ledger, link }: Pick<SinkStatus, "ledger" | "link">): readonly string[] {
   const dropped = Object.entries(ledger?.dropped ?? {}).filter(([, count]) => count > 0);
   const unstored = ledger?.delivered_unstored ?? 0;
+  const unconfirmed = ledger?.unconfirmed ?? 0;
   return [
+    ...(unconfirmed > 0 ? [`Sent without confirmation, because MQTT with QoS 0 has none: ${unconfirmed}`] : []),
     ...(unstored > 0 ? [`Delivered without being stored, because the disk took nothing: ${unstored}`] : []),
     ...linkWords(link),
     ...(dropped.length > 0 ? [`Dropped: ${dropped.map(([reason, count]) => `${count} ${reason}`).join(", ")}`] : []),

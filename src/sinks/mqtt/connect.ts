@@ -11,6 +11,7 @@ import { LinkWindow } from "../lib/link-window.ts";
 import { PublishRate } from "../lib/publish-rate.ts";
 import { type TlsSettings, tlsReason } from "../lib/tls.ts";
 import { type Feed, type Publish, type PublishAnswer, type PublishOutcome, PublishQueue, type UserProperties } from "./publish-queue.ts";
+import { Qos0Sender } from "./qos0-sender.ts";
 import { type Qos1Answer, Qos1Sender } from "./qos1-sender.ts";
 import {
   CONNECTION_RATE_EXCEEDED,
@@ -52,12 +53,26 @@ export interface ConnectOptions extends WayOptions {
   readonly rate?: PublishRate;
   /** What is known of the link from earlier openings; absent: nothing, and nothing is kept. */
   readonly link?: LinkWindow;
-  readonly will: { readonly topic: string; readonly payload: string };
+  readonly will: LastWill;
+  /** 0: a broker that takes no publish of QoS 1 is enough. Absent: it is not. */
+  readonly leastQos?: 0 | undefined;
   /** When the last connection was begun, monotonic ms; absent: connections follow each other without a pause. */
   readonly connects?: { lastMs: number };
   /** What is known of the broker from earlier openings; absent: nothing, and nothing is kept. */
   readonly remembered?: Map<string, string>;
 }
+
+/** The broker publishes it once the connection is lost, retained where it keeps messages. */
+export interface LastWill {
+  readonly topic: string;
+  /** A function makes it for each CONNECT. */
+  readonly payload: string | (() => Buffer);
+  /** The protocol in the messages is not without it, and does not have it retained: a broker that refuses it refuses the connection. */
+  readonly isRequired?: boolean;
+}
+
+/** A message of a topic that was subscribed to. */
+export type TakeMessage = (topic: string, payload: Buffer) => void;
 
 export interface Connection {
   readonly version: 4 | 5;
@@ -74,18 +89,24 @@ export interface Connection {
   readonly lost: Promise<ReasonError>;
   /** Of the broker's DISCONNECT (MQTT 5.0, 3.14.2.1); undefined: it sent none. */
   endCode(): number | undefined;
-  /** QoS 1. Resolves on PUBACK. Throws ReasonError when the connection is lost. `userProperties` do not go to a broker of MQTT 3.1.1. */
-  publish(topic: string, payload: string | Buffer, retain: boolean, userProperties?: UserProperties): Promise<PublishOutcome>;
-  /** Publishes of QoS 1 that are made when the link has room for them. */
+  /** QoS 1, or 0 where the broker takes no more. Resolves on PUBACK, or once the broker has read it. Throws ReasonError when the connection is lost. `userProperties` do not go to a broker of MQTT 3.1.1. */
+  publish(topic: string, payload: string | Buffer, retain: boolean, userProperties?: UserProperties, qos?: 0 | 1): Promise<PublishOutcome>;
+  /** Publishes that are made when the link has room for them. */
   feed(feed: Feed): void;
+  /** QoS 1. Resolves with the topics that the broker does not grant. Before the first publish, once. Throws ReasonError. */
+  subscribe(topics: readonly string[], take: TakeMessage): Promise<readonly string[]>;
   /** DISCONNECT, so that the broker forgets the last will; without it if publishes are under way. Idempotent, within a second, never throws. */
   close(): Promise<void>;
 }
 
 /** MQTT 5.0, 2.1.4: a remaining length has four bytes of seven bits. */
 const MAX_PACKET_BYTES = 268_435_455;
-/** Nothing is subscribed to: a broker's packets to us are small. */
+/** A broker's packets to us are small. */
 const MAX_INCOMING_BYTES = 65_536;
+/** With subscriptions several of them may come at once. */
+const MAX_SUBSCRIBED_BYTES = 2 ** 20;
+/** DISCONNECT, MQTT 5.0, 3.14.2.1: the last will is to be published. */
+const WITH_WILL = 4;
 const CLOSE_TIMEOUT_MS = 1000;
 /** MQTT 5.0, 3.2.2.3.3: without a receive maximum as many as there are packet identifiers. */
 const MAX_UNANSWERED = 65_535;
@@ -110,6 +131,7 @@ const endpointOf = ({ host, port }: ConnectOptions): string => `${host}:${port}`
  * once without; what it then takes was refused for its will.
  */
 async function attemptWithWill(options: ConnectOptions, version: 4 | 5, ctx: Context): Promise<Connection> {
+  if (options.will.isRequired) return await attempt(options, version, "passing", ctx);
   try {
     return await attempt(options, version, "kept", ctx);
   } catch (error) {
@@ -160,7 +182,12 @@ async function attempt(options: ConnectOptions, version: 4 | 5, will: Will, ctx:
     });
     const link = options.link ?? new LinkWindow();
     link.opened(performance.now() - sentMs);
-    return new MqttConnection(client, socket, connack, version, { ...options, link, retains: will !== "passing", refusedWill });
+    return new MqttConnection(client, socket, connack, version, {
+      ...options,
+      link,
+      retains: will !== "passing" || options.will.isRequired === true,
+      refusedWill,
+    });
   } catch (error) {
     discard(client, socket);
     if (error instanceof ReasonError && error.cause instanceof OtherVersionError) throw error.cause;
@@ -187,11 +214,13 @@ function createClient(socket: Duplex, options: ConnectOptions, version: 4 | 5, w
     ...(options.password !== undefined && { password: options.password }),
     ...(version === 5 && { properties: { maximumPacketSize: MAX_INCOMING_BYTES } }),
     ...(will !== "none" && {
-      will: { topic: options.will.topic, payload: Buffer.from(options.will.payload), qos: 1, retain: will === "kept" },
+      will: { topic: options.will.topic, payload: willPayload(options.will), qos: options.leastQos ?? 1, retain: will === "kept" },
     }),
     log: () => {},
   });
 }
+
+const willPayload = ({ payload }: LastWill): Buffer => (typeof payload === "string" ? Buffer.from(payload) : payload());
 
 function connackOf(client: MqttClient, socket: Duplex, version: 4 | 5, options: ConnectOptions): Promise<IConnackPacket> {
   const endpoint = endpointOf(options);
@@ -297,6 +326,10 @@ class MqttConnection implements Connection {
   readonly #password: string | undefined;
   readonly #tls: TlsSettings | undefined;
   readonly #sender: Qos1Sender;
+  readonly #qos0: Qos0Sender;
+  readonly #mostQos: number;
+  readonly #hasRequiredWill: boolean;
+  #maxIncomingBytes = MAX_INCOMING_BYTES;
   readonly #publishes: PublishQueue;
   readonly #rate: PublishRate;
   #lose: (reason: ReasonError) => void = () => {};
@@ -320,6 +353,9 @@ class MqttConnection implements Connection {
     this.#password = options.password;
     this.#tls = options.tls;
     this.#sender = new Qos1Sender(socket, version);
+    this.#qos0 = new Qos0Sender(socket, version);
+    this.#mostQos = granted?.maximumQoS ?? 1;
+    this.#hasRequiredWill = options.will.isRequired === true;
     this.link = options.link;
     this.lost = new Promise((done) => {
       this.#lose = done;
@@ -332,10 +368,11 @@ class MqttConnection implements Connection {
       rate: this.#rate,
       timeoutMs: options.publishTimeoutMs,
       send: (publish, isAgain, settle) => this.#send(publish, isAgain, settle),
+      isConfirmed: (publish) => this.#qosOf(publish) === 1,
       refusing: (detail, isOne) => this.#fail(new ReasonError("UNKNOWN", detail, { isOfLimit: !isOne })),
       overdue: (ms) => this.#fail(new ReasonError("TIMEOUT", `the broker ${this.#endpoint} did not acknowledge a publish within ${ms} ms`)),
     });
-    if (granted?.maximumQoS === 0) {
+    if (this.#mostQos === 0 && options.leastQos !== 0) {
       const refused = connectRefused(this.#endpoint, ReasonCodes[155], 155, options);
       this.#fail(refused);
       throw refused;
@@ -347,12 +384,12 @@ class MqttConnection implements Connection {
     return this.#endCode;
   }
 
-  publish(topic: string, payload: string | Buffer, retain: boolean, userProperties?: UserProperties): Promise<PublishOutcome> {
+  publish(topic: string, payload: string | Buffer, retain: boolean, userProperties?: UserProperties, qos?: 0 | 1): Promise<PublishOutcome> {
     return new Promise((done, fail) => {
       this.#publishes.add({
         key: "",
         isOlder: false,
-        make: () => ({ publish: { topic, payload, retain, userProperties, done, fail }, isLast: true }),
+        make: () => ({ publish: { topic, payload, retain, userProperties, qos, done, fail }, isLast: true }),
         fail,
       });
     });
@@ -360,6 +397,21 @@ class MqttConnection implements Connection {
 
   feed(feed: Feed): void {
     this.#publishes.add(feed);
+  }
+
+  async subscribe(topics: readonly string[], take: TakeMessage): Promise<readonly string[]> {
+    this.#maxIncomingBytes = MAX_SUBSCRIBED_BYTES;
+    this.#client.on("message", (topic, payload) => take(topic, payload));
+    const granted = new Promise<readonly number[]>((done) => {
+      this.#client.on("packetreceive", (packet) => packet.cmd === "suback" && done(packet.granted.map(Number)));
+    });
+    // It fails where one of them is not granted, too.
+    this.#client.subscribe([...topics], { qos: 1 }, () => {});
+    const lost = this.lost.then((reason) => {
+      throw reason;
+    });
+    const codes = await Promise.race([granted, lost]);
+    return topics.filter((_, i) => (codes[i] ?? 0x80) >= 0x80);
   }
 
   close(): Promise<void> {
@@ -372,7 +424,9 @@ class MqttConnection implements Connection {
     this.#client.on("packetreceive", (packet) => {
       this.#incomingBytes = 0;
       this.#sender.take(packet);
+      this.#qos0.take(packet);
     });
+    this.#client.on("packetsend", (packet) => this.#qos0.sent(packet));
     this.#client.on("disconnect", (packet) => this.#onDisconnect(packet.reasonCode ?? 0, saidIn(packet, this.#password)));
     this.#client.on("error", (error) =>
       this.#fail((this.#tls && tlsReason(error, this.#endpoint, this.#tls)) ?? reasonOfClient(error, this.#endpoint)),
@@ -384,8 +438,8 @@ class MqttConnection implements Connection {
 
   #onData(chunk: Buffer): void {
     this.#incomingBytes += chunk.length;
-    if (this.#incomingBytes > MAX_INCOMING_BYTES)
-      this.#fail(violation(`the broker ${this.#endpoint} sends a packet above ${MAX_INCOMING_BYTES} bytes without a request`));
+    if (this.#incomingBytes > this.#maxIncomingBytes)
+      this.#fail(violation(`the broker ${this.#endpoint} sends a packet above ${this.#maxIncomingBytes} bytes without a request`));
   }
 
   #onDisconnect(code: number, said: Said): void {
@@ -413,7 +467,15 @@ class MqttConnection implements Connection {
     if (this.#end(reason)) discard(this.#client, this.#socket);
   }
 
+  #qosOf({ qos = 1 }: Publish): number {
+    return Math.min(qos, this.#mostQos);
+  }
+
   #send(publish: Publish, isAgain: boolean, settle: (answer: PublishAnswer) => void): void {
+    if (this.#qosOf(publish) === 0) {
+      this.#qos0.send(publish, () => this.#publishes.failure() ?? settle({ type: "accepted" }));
+      return;
+    }
     const { topic, payload, userProperties, contentType } = publish;
     const retain = (isAgain ? publish.retainAgain?.() : undefined) ?? publish.retain;
     this.#sender.send({ topic, payload, retain, userProperties, contentType }, (answer) => {
@@ -452,7 +514,7 @@ class MqttConnection implements Connection {
     const reason = new ReasonError("CONNECTION_CLOSED", "closed by the collector");
     if (this.#publishes.isIdle() && this.#end(reason)) {
       silence(this.#client, socket);
-      this.#client.end(false);
+      this.#client.end(false, this.#hasRequiredWill && this.version === 5 ? { reasonCode: WITH_WILL } : {});
       const timer = setTimeout(() => socket.destroy(), CLOSE_TIMEOUT_MS);
       await gone;
       clearTimeout(timer);

@@ -8,6 +8,9 @@ import { RetainedTopics } from "./retained-topics.ts";
 import { RetainedValues } from "./retained-values.ts";
 import { newPreference, type PreferenceMemory } from "./second-broker.ts";
 import { SinkFile } from "./sink-file.ts";
+import { BdSeq } from "./sparkplug/bd-seq.ts";
+import { newNodeMemory } from "./sparkplug/edge-node.ts";
+import type { SparkplugMemory } from "./sparkplug/sink.ts";
 import type { SuspensionMemory } from "./status-channel.ts";
 import type { PublishedStatus } from "./status-topics.ts";
 import { TopicOwners } from "./topic-owners.ts";
@@ -32,6 +35,7 @@ export interface MqttMemory extends SinkMemory {
   readonly link: LinkWindow;
   readonly rate: PublishRate;
   readonly owners: TopicOwners;
+  readonly sparkplug: SparkplugMemory;
 }
 
 const RATE_WORDS = {
@@ -71,8 +75,10 @@ function openBrokerMemory(location: MemoryLocation): MqttMemory {
   const retainedValues = new RetainedValues(new RetainedTopics(folder, `${uuid}.values`, endpoint, log));
   const rateFile = new SinkFile(location, `${uuid}.rate`, rateSchema, RATE_WORDS);
   const rate = new PublishRate(rateFile.read(), (learned) => (learned ? rateFile.write(learned) : rateFile.remove()));
+  const bdSeq = new BdSeq(folder, uuid, log);
   const close = (removed: boolean): void => {
     if (removed) rateFile.remove();
+    bdSeq.close(removed);
     retained.close(removed);
     retainedValues.close(removed);
   };
@@ -86,6 +92,7 @@ function openBrokerMemory(location: MemoryLocation): MqttMemory {
     connects: { lastMs: Number.NEGATIVE_INFINITY },
     link: new LinkWindow(),
     owners: new TopicOwners(),
+    sparkplug: { bdSeq, node: newNodeMemory() },
   };
   return { retained, retainedValues, rate, ...fresh, close };
 }

@@ -29,6 +29,7 @@ function queueOf(size = 16, timeoutMs = 1000, { receiveMaximum = 65_535 } = {}) 
     rate,
     timeoutMs,
     send: ({ topic }, isAgain, settle) => sent.push({ topic, isAgain, answer: (answer = ACCEPTED) => settle(answer) }),
+    isConfirmed: ({ qos = 1 }) => qos === 1,
     refusing(_, isOne) {
       refusing.push(isOne);
       queue.fail(new ReasonError("UNKNOWN", "refusing"));
@@ -309,6 +310,22 @@ describe("PublishQueue, of a broker that takes fewer than it is sent", () => {
       vi.advanceTimersByTime(200);
     }
     expect(overdue).toHaveLength(1);
+  });
+
+  it("never repeats what nothing confirms, however late it is, and whatever later one is acknowledged", () => {
+    const { queue, sent, topics, rate } = queueOf(4, 10_000);
+    const outcomes: unknown[] = [];
+    const one = (topic: string, qos: 0 | 1): Feed => {
+      const publish = { topic, payload: "", retain: false, qos, done: (outcome: PublishOutcome) => outcomes.push(outcome), fail: () => {} };
+      return { key: topic, isOlder: false, make: () => ({ publish, isLast: true }), fail: () => {} };
+    };
+    queue.add(one("unconfirmed", 0));
+    queue.add(one("confirmed", 1));
+    sent[1]?.answer();
+    vi.advanceTimersByTime(8000);
+    expect([topics(), rate.state()]).toEqual([["unconfirmed", "confirmed"], undefined]);
+    sent[0]?.answer();
+    expect(outcomes).toEqual([ACCEPTED, ACCEPTED]);
   });
 
   it("gives older data what the newer leave of the rate", () => {

@@ -23,6 +23,8 @@ export interface Publish {
   readonly userProperties?: UserProperties | undefined;
   /** Media type of the payload (MQTT 5.0, 3.3.2.3.9); it does not go to a broker of MQTT 3.1.1. */
   readonly contentType?: string | undefined;
+  /** Absent: 1, where the broker takes that. */
+  readonly qos?: 0 | 1 | undefined;
   readonly done: (outcome: PublishOutcome) => void;
   /** The connection is lost before it is answered. */
   readonly fail: (reason: ReasonError) => void;
@@ -56,6 +58,8 @@ export interface PublishQueueOptions {
   readonly timeoutMs: number;
   /** Hands a publish to the connection; `settle` is called once the broker has answered. `isAgain`: what was sent before counts as lost. */
   readonly send: (publish: Publish, isAgain: boolean, settle: (answer: PublishAnswer) => void) => void;
+  /** True: the broker acknowledges it. What it does not is never sent again over this connection. */
+  readonly isConfirmed: (publish: Publish) => boolean;
   /** The broker has acknowledged nothing for so long. */
   readonly overdue: (ms: number) => void;
   /** The broker refuses each publish for its quota, or one of them each time (`isOne`). */
@@ -332,7 +336,7 @@ export class PublishQueue {
 
   /** Sends again what the broker has passed over. */
   #sendMissing(nowMs: number): void {
-    const missing = this.#underWay.takeMissing(nowMs);
+    const missing = this.#underWay.takeMissing(nowMs, this.#options.isConfirmed);
     const [first] = missing;
     if (!first) return;
     const { rate, window, overdue } = this.#options;
@@ -354,7 +358,12 @@ export class PublishQueue {
   #repeat(first: Sent, nowMs: number): void {
     const { window } = this.#options;
     if (nowMs - Math.max(first.flight.sentMs, this.#answeredMs) < this.#repeatMs || this.#unanswered + 1 >= this.#mostUnanswered) return;
-    if (this.#underWay.isRepeating() || window.underWayBytes() > window.provedBytesIn(this.#repeatMs)) return;
+    if (
+      !this.#options.isConfirmed(first.publish) ||
+      this.#underWay.isRepeating() ||
+      window.underWayBytes() > window.provedBytesIn(this.#repeatMs)
+    )
+      return;
     this.#underWay.take(first.publish);
     this.#gone(first, (flight) => window.gone(flight));
     this.#unanswered++;

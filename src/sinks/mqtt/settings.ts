@@ -5,6 +5,7 @@ import { parseProxy } from "../../model/proxy-address.ts";
 import { passwordNetworksSchema } from "../../model/settings.ts";
 import { placeholdersOf } from "../../model/sink-details.ts";
 import { COMPRESSIONS, compressionProblem } from "./compression.ts";
+import { idProblem } from "./sparkplug/topics.ts";
 import { OWN_PLACEHOLDERS } from "./topics.ts";
 
 const duration = (fallback: string, minMs: number, maxMs: number, range: string) =>
@@ -19,6 +20,11 @@ const duration = (fallback: string, minMs: number, maxMs: number, range: string)
 
 const pemFile = (about: string) =>
   z.string().startsWith("/", "expected an absolute path").max(4096).optional().describe(`${about} (PEM, absolute path)`);
+
+const sparkplugId = z.string().check(({ value, issues }) => {
+  const message = idProblem(value);
+  if (message !== undefined) issues.push({ code: "custom", message, input: value });
+});
 
 /** Local options of an MQTT sink. */
 export const settingsSchema = z.strictObject({
@@ -97,6 +103,12 @@ export const settingsSchema = z.strictObject({
     .max(268_435_455)
     .optional()
     .describe("Largest publish that the broker takes, for one that closes on larger ones without a word; absent: as the broker says"),
+  qos: z
+    .union([z.literal(0), z.literal(1)])
+    .default(1)
+    .describe(
+      "1: a value counts as delivered once the broker acknowledges it. 0: values are sent without that, also to a broker that takes no more, and the ledger counts them as unconfirmed",
+    ),
   hold_refused: duration("10min", 0, 86_400_000, "at most 24h").describe(
     "How long values are held that the broker refuses for missing rights (code 135) or for trouble of its own (128, 131), before any is dropped; 0s drops them at once",
   ),
@@ -105,10 +117,24 @@ export const settingsSchema = z.strictObject({
     .default("number")
     .describe("How 64-bit integers are written: as JSON numbers with all digits, or as strings for readers that lose digits above 2^53"),
   payload: z
-    .enum(["envelope", "columns", "rows", "value", "raw"])
+    .enum(["envelope", "columns", "rows", "value", "raw", "sparkplug"])
     .default("envelope")
     .describe(
-      "What a message holds: the readouts of a source with all that is known of them; the same with the names once and values as arrays; a list of rows of one value each; one value as JSON with time, quality and unit; or the bare value, with those as user properties. value and raw need a topic with {variable}",
+      "What a message holds: the readouts of a source with all that is known of them; the same with the names once and values as arrays; a list of rows of one value each; one value as JSON with time, quality and unit; the bare value, with those as user properties; or messages of Sparkplug B 3.0, on the topics of Sparkplug. value and raw need a topic with {variable}",
+    ),
+  group_id: sparkplugId
+    .refine((id) => id !== "STATE", "STATE is the topic of host applications; choose another group")
+    .default("collector")
+    .describe("With payload: sparkplug, the Group ID: one level of the topics"),
+  edge_node_id: sparkplugId
+    .optional()
+    .describe(
+      "With payload: sparkplug, the Edge Node ID: one level of the topics, which no other edge node of the group has; absent: the client_id",
+    ),
+  primary_host_id: sparkplugId
+    .optional()
+    .describe(
+      "With payload: sparkplug, the Host ID of the primary host application: values wait while it is offline; absent: they do not wait",
     ),
   compression: z
     .enum(COMPRESSIONS)
@@ -173,6 +199,14 @@ export const proxyNeed = ({ proxy, username, tls }: MqttSettings): string | unde
 
 /** What the settings ask of the topic and it does not have, with the setting's name first; undefined: nothing. Pure. */
 export function topicNeed({ payload, retain, topic_words: words = {}, ...others }: MqttSettings, topic: string): string | undefined {
+  const { edge_node_id: edgeNodeId, primary_host_id: primaryHostId, fallback } = others;
+  if (payload === "sparkplug" && retain) return "retain: true is not for payload: sparkplug, of which a broker keeps nothing";
+  if (payload === "sparkplug" && fallback !== undefined) return "fallback: is not for payload: sparkplug; name one broker";
+  if (payload === "sparkplug" && (others.compression !== "none" || others.home_assistant !== undefined))
+    return "payload: sparkplug goes with neither compression nor home_assistant; leave both out";
+  if (payload === "sparkplug") return undefined;
+  if (edgeNodeId !== undefined) return `edge_node_id needs payload: sparkplug, and payload is ${payload}`;
+  if (primaryHostId !== undefined) return `primary_host_id needs payload: sparkplug, and payload is ${payload}`;
   const unknown = placeholdersOf(topic).find((word) => !OWN_PLACEHOLDERS.includes(word) && !Object.hasOwn(words, word));
   if (unknown !== undefined)
     return `topic_words: the topic ${JSON.stringify(topic.slice(0, 200))} has {${unknown}}; add what stands for it (topic_words.${unknown}=…), or use ${OWN_PLACEHOLDERS.map((word) => `{${word}}`).join(", ")}`;

@@ -6,15 +6,18 @@ import type { LinkReport, SourceReport } from "../../model/report.ts";
 import { defaultClientId, type MqttDetails, SINK_DETAILS, userSecretName, withWords } from "../../model/sink-details.ts";
 import { type Warning, warning } from "../../model/warning.ts";
 import { publishIntervalMs } from "../lib/publish-interval.ts";
-import type { PublishRate } from "../lib/publish-rate.ts";
 import { hostPortOf } from "../lib/request-host.ts";
 import { defineSink, type OlderBounds, type OpenInput, type PublishedLoss, type Sink, type SinkBatch, type WriteResult } from "../sink.ts";
-import { type Connection, connectMqtt } from "./connect.ts";
+import { type Connection, type ConnectOptions, connectMqtt } from "./connect.ts";
 import { facts } from "./facts.ts";
+import { linkReport, WRITES } from "./link-report.ts";
 import { type MqttMemories, type MqttMemory, openMemory } from "./memory.ts";
 import { writeLoss } from "./message.ts";
+import { rateWarnings } from "./rate-warnings.ts";
 import { openPreferred, SecondBroker } from "./second-broker.ts";
 import { type Broker, brokerIn, fallbackNeed, type MqttSettings, proxyNeed, settingsSchema, topicNeed } from "./settings.ts";
+import { openSparkplug } from "./sparkplug/sink.ts";
+import { deviceId } from "./sparkplug/topics.ts";
 import { StatusChannel } from "./status-channel.ts";
 import { StatusTopics } from "./status-topics.ts";
 import { TopicNotes } from "./topic-notes.ts";
@@ -29,12 +32,6 @@ const OFFLINE_TIMEOUT_MS = 500;
 /** A limit that was too low for any message is believed for so long: the value that it was too low for may be gone. */
 const TOO_LOW_MS = 600_000;
 
-/**
- * Writes for each publish that the broker takes at once: one is older, so that there is always one to send, and the others are newer, so that
- * where publishes are what there is too few of, a newer one waits for each that is answered.
- */
-const WRITES = 3;
-
 const OFFLINE = '{"state":"offline"}';
 
 export default defineSink<MqttDetails, MqttSettings, MqttMemories>({
@@ -47,42 +44,51 @@ export default defineSink<MqttDetails, MqttSettings, MqttMemories>({
     hint: (sink) => `another client may use the same client_id; give each its own: collector sink set ${sink} client_id=OTHER`,
     condition: "client_id_taken",
   },
+  confirms: ({ qos, payload }) => qos === 1 && payload !== "sparkplug",
   settingsProblem: (settings, details) => topicNeed(settings, details.topic) ?? proxyNeed(settings) ?? fallbackNeed(settings, details),
   endpoint: ({ host, port }) => `${host}:${port}`,
   encryption: (_, { tls }) => (tls ? "TLS" : "none"),
   publishIntervalMs: ({ publish_interval }, unit) => publishIntervalMs(publish_interval, unit),
   openMemory,
   async open(input, ctx) {
-    const { collector, settings } = input;
-    const words = { ...(collector !== undefined && { collector: escapeLevel(collector) }), ...settings.topic_words };
-    const plan = parseTopic(withWords(input.details.topic, words));
     const { host, port } = input.details;
     const lonely = passwordWithoutUser(input);
     if (lonely) throw lonely;
     const memory = input.memory ?? openMemory({ folder: undefined, uuid: input.uuid, endpoint: `${host}:${port}`, log: ctx.log });
-    const second = brokerIn(input.settings.fallback);
-    return second ? await openOneOfTwo(input, plan, memory, second, ctx) : await openAt({ host, port }, { input, plan, memory, ctx });
+    const { collector, settings, details } = input;
+    const { payload } = settings;
+    if (payload === "sparkplug")
+      return await openSparkplug({ options: connectOptions(input, memory), identifiers: identifiersOf(input), memory, ...settings }, ctx);
+    const words = { ...(collector !== undefined && { collector: escapeLevel(collector) }), ...settings.topic_words };
+    const opening = { input, settings: { ...settings, payload }, plan: parseTopic(withWords(details.topic, words)), ctx };
+    const second = brokerIn(settings.fallback);
+    return second ? await openOneOfTwo(opening, memory, second) : await openAt({ host, port }, { ...opening, memory });
   },
 });
 
-interface OpenAt {
+interface Opening {
   readonly input: Input;
+  readonly settings: JsonSettings;
   readonly plan: TopicPlan;
+  readonly ctx: Context;
+}
+
+interface OpenAt extends Opening {
   /** Memory of this broker. */
   readonly memory: MqttMemory;
-  readonly ctx: Context;
   /** Absent: it is the first broker, or the only one. */
   readonly second?: SecondBroker;
 }
 
-async function openAt(broker: Broker, { input, plan, memory, ctx, second }: OpenAt): Promise<MqttSink> {
-  memory.rate.limitTo(input.settings.max_publishes_per_s);
-  const connection = await connectMqtt({ ...connectOptions(input, plan, memory), ...broker }, ctx);
+async function openAt(broker: Broker, { input, settings, plan, memory, ctx, second }: OpenAt): Promise<MqttSink> {
+  const will = { topic: collectorStatusTopic(plan), payload: OFFLINE };
+  const leastQos = settings.qos === 0 ? 0 : undefined;
+  const connection = await connectMqtt({ ...connectOptions(input, memory), ...broker, will, leastQos }, ctx);
   try {
     const { limitTooLow } = memory;
-    const isSame = limitTooLow && maxPacketBytesOf(connection, input.settings) <= limitTooLow.maxPacketBytes;
+    const isSame = limitTooLow && maxPacketBytesOf(connection, settings) <= limitTooLow.maxPacketBytes;
     if (isSame && performance.now() < limitTooLow.untilMs) throw limitTooLow.reason;
-    const sink = new MqttSink(connection, plan, input.settings, memory, second);
+    const sink = new MqttSink(connection, plan, settings, memory, second);
     await sink.announce();
     return sink;
   } catch (error) {
@@ -91,15 +97,16 @@ async function openAt(broker: Broker, { input, plan, memory, ctx, second }: Open
   }
 }
 
-async function openOneOfTwo(input: Input, plan: TopicPlan, memory: MqttMemories, broker: Broker, ctx: Context): Promise<MqttSink> {
-  const { details, settings } = input;
+async function openOneOfTwo(opening: Opening, memory: MqttMemories, broker: Broker): Promise<MqttSink> {
+  const { input, settings, ctx } = opening;
+  const { details } = input;
   const first = { host: details.host, port: details.port };
   const [firstName, secondName] = [hostPortOf(first), hostPortOf(broker)];
   return await openPreferred({
     memory: memory.preference,
     second: secondName,
     signal: ctx.signal,
-    openFirst: (signal) => openAt(first, { input, plan, memory, ctx: { ...ctx, signal } }),
+    openFirst: (signal) => openAt(first, { ...opening, memory, ctx: { ...ctx, signal } }),
     openSecond: async (signal) => {
       const second = new SecondBroker({
         first: firstName,
@@ -107,12 +114,12 @@ async function openOneOfTwo(input: Input, plan: TopicPlan, memory: MqttMemories,
         memory: memory.preference,
         returnAfterMs: settings.return_after,
         look: async (until) => {
-          const way = await openWay(connectOptions(input, plan, memory), { ...ctx, signal: until });
+          const way = await openWay(connectOptions(input, memory), { ...ctx, signal: until });
           way.on("error", () => {}).destroy();
         },
       });
       try {
-        return await openAt(broker, { input, plan, memory: memory.ofSecond(secondName), ctx: { ...ctx, signal }, second });
+        return await openAt(broker, { ...opening, memory: memory.ofSecond(secondName), ctx: { ...ctx, signal }, second });
       } catch (error) {
         second.stop();
         throw error;
@@ -132,7 +139,13 @@ function passwordWithoutUser({ settings: { username }, secrets, ...sink }: Input
   );
 }
 
-function connectOptions({ uuid, name, details, settings: local, secrets }: Input, plan: TopicPlan, memory: MqttMemory) {
+/** The edge node has the name of the client where no other is given: that is one of its own, too. */
+function identifiersOf({ uuid, details, settings }: Input) {
+  const { group_id: group, edge_node_id: given, primary_host_id: host } = settings;
+  return { topics: { group, node: given ?? deviceId(details.client_id ?? defaultClientId(uuid)) }, host };
+}
+
+function connectOptions({ uuid, name, details, settings: local, secrets }: Input, memory: MqttMemory): Omit<ConnectOptions, "will"> {
   return {
     host: details.host,
     port: details.port,
@@ -147,7 +160,6 @@ function connectOptions({ uuid, name, details, settings: local, secrets }: Input
     publishTimeoutMs: local.publish_timeout,
     keepaliveS: Math.round(local.keepalive / 1000),
     window: local.in_flight,
-    will: { topic: collectorStatusTopic(plan), payload: OFFLINE },
     remembered: memory.broker,
     connects: memory.connects,
     link: memory.link,
@@ -160,6 +172,7 @@ function proxyOf(local: MqttSettings, secrets: Input["secrets"]): Pick<WayOption
   const proxy = proxyIn(local);
   return { proxy, proxyPassword: proxy?.user === undefined ? undefined : secrets[userSecretName(proxy.user)] };
 }
+type JsonSettings = MqttSettings & { readonly payload: Exclude<MqttSettings["payload"], "sparkplug"> };
 
 /** One connection to a broker: values, and beyond them status, metadata and losses as far as the broker takes them. */
 class MqttSink implements Sink {
@@ -181,7 +194,7 @@ class MqttSink implements Sink {
   readonly #second: SecondBroker | undefined;
   readonly endpoint?: string;
 
-  constructor(connection: Connection, plan: TopicPlan, local: MqttSettings, memory: MqttMemory, second?: SecondBroker) {
+  constructor(connection: Connection, plan: TopicPlan, local: JsonSettings, memory: MqttMemory, second?: SecondBroker) {
     this.#second = second;
     if (second) this.endpoint = second.endpoint;
     this.#connection = connection;
@@ -194,6 +207,7 @@ class MqttSink implements Sink {
       payload: local.payload,
       compression: local.compression,
       timestamps: local.timestamps,
+      qos: local.qos,
       retained: local.retain && connection.canRetain ? memory.retainedValues : undefined,
       held: memory.held,
       holdMs: local.hold_refused,
@@ -257,14 +271,7 @@ class MqttSink implements Sink {
   }
 
   link(): LinkReport {
-    const { bytesPerS, roundTripMs, windowBytes } = this.#connection.link.state();
-    const { perS } = this.#memory.rate.state() ?? {};
-    return {
-      bytes_per_s: bytesPerS === undefined ? null : twoDigits(bytesPerS),
-      round_trip_ms: roundTripMs === undefined ? null : twoDigits(Math.ceil(roundTripMs)),
-      window_bytes: twoDigits(windowBytes),
-      publishes_per_s: perS === undefined ? null : twoDigits(perS),
-    };
+    return linkReport(this.#connection.link, this.#memory.rate);
   }
 
   /** A batch that has begun when the connection is lost comes twice: it is no larger than what is under way. */
@@ -312,21 +319,8 @@ class MqttSink implements Sink {
   }
 }
 
-const maxPacketBytesOf = ({ maxPacketBytes }: Connection, { max_packet_bytes: most = maxPacketBytes }: MqttSettings): number =>
+const maxPacketBytesOf = ({ maxPacketBytes }: Connection, { max_packet_bytes: most = maxPacketBytes }: JsonSettings): number =>
   Math.min(maxPacketBytes, most);
-
-const twoDigits = (number: number): number => Number(number.toPrecision(2));
-
-function rateWarnings(rate: PublishRate): readonly Warning[] {
-  const { perS = 0, isLearned = false } = rate.state() ?? {};
-  if (!isLearned) return [];
-  return [
-    warning(
-      "broker_limits_publishes",
-      `the broker accepts about ${twoDigits(perS)} publishes a second from this client: what comes above that waits, and is delivered later`,
-    ),
-  ];
-}
 
 function warningsOf({ version, canRetain, refusedWill }: Connection, { payload, retain }: MqttSettings, will: string): readonly Warning[] {
   return [

@@ -48,6 +48,7 @@ describe("StatusChannel", () => {
       endCode: () => endCode,
       publish: () =>
         answer === undefined ? failed : Promise.resolve(answer === "" ? { type: "accepted" } : { type: "of_topic", detail: answer }),
+      subscribe: () => Promise.resolve([]),
       close: () => Promise.resolve(),
     };
     const channel = new StatusChannel(connection, memory, () => values);

@@ -66,10 +66,12 @@ export class UnderWay {
     return sent;
   }
 
-  /** Takes those off that will get no answer. */
-  takeMissing(nowMs: number): readonly Sent[] {
+  /** Takes those off that will get no answer, of those that the broker acknowledges. */
+  takeMissing(nowMs: number, isConfirmed: (publish: Publish) => boolean): readonly Sent[] {
     if (this.#passedMs === undefined || nowMs - this.#passedMs < GRACE_MS) return [];
-    const missing = [...this.#sent.values()].filter(({ number, flight }) => number < this.#answered && nowMs - flight.sentMs >= GRACE_MS);
+    const isMissing = ({ publish, number, flight }: Sent): boolean =>
+      number < this.#answered && nowMs - flight.sentMs >= GRACE_MS && isConfirmed(publish);
+    const missing = [...this.#sent.values()].filter(isMissing);
     for (const { publish } of missing) this.take(publish);
     return missing;
   }

@@ -1,6 +1,7 @@
 import type { Context } from "../../model/context.ts";
 import type { Layout } from "../../model/layout.ts";
 import { ReasonError } from "../../model/reason.ts";
+import type { LinkWindow } from "../lib/link-window.ts";
 import type { BatchPart, Hold, Refusal, SinkBatch, WriteResult } from "../sink.ts";
 import { CONTENT_TYPES, type Compression, compressed } from "./compression.ts";
 import type { Connection } from "./connect.ts";
@@ -21,6 +22,7 @@ export interface ValueOptions {
   readonly payload: "envelope" | "columns" | "rows" | SinglePayload;
   readonly compression: Compression;
   readonly timestamps: Timestamps;
+  readonly qos: 0 | 1;
   /** Which values the broker keeps; absent: none. */
   readonly retained?: RetainedValues | undefined;
   readonly held: HeldTopics;
@@ -67,6 +69,12 @@ const MESSAGE_MS = { newer: 2000, older: 500 } as const;
 export const maxPayloadBytes = (topic: string, maxPacketBytes: number): number =>
   maxPacketBytes - Buffer.byteLength(topic) - PUBLISH_OVERHEAD_BYTES;
 
+/** Bytes of one message of a batch, so that it keeps the link busy for no longer than it should; at most `maxBytes`. */
+export function messageBytes(batch: SinkBatch, isOld: boolean, maxBytes: number, link: LinkWindow): number {
+  const messageMs = isOld ? MESSAGE_MS.older : MESSAGE_MS.newer;
+  return Math.min(batch.maxMessageBytes ?? SPLIT_BYTES, maxBytes, link.bytesIn(messageMs) ?? maxBytes, link.provedBytesIn(messageMs));
+}
+
 /** Publishes batches over one connection, in messages of the size that the broker takes. */
 export class ValuePublisher {
   readonly #connection: Connection;
@@ -108,6 +116,7 @@ export class ValuePublisher {
           ...(message.retain === true && { retainAgain: () => this.#options.retained?.isNewest(message) === true }),
           userProperties: message.userProperties,
           contentType: message.contentType,
+          qos: this.#options.qos,
           done: (outcome) => {
             this.#underWay--;
             this.#payloads.giveBack(message.payload);
@@ -166,7 +175,7 @@ export class ValuePublisher {
     this.#underWay++;
     try {
       return await new Promise((done, fail) => {
-        const publish = { topic, payload, retain, userProperties, contentType, done, fail };
+        const publish = { topic, payload, retain, userProperties, contentType, qos: this.#options.qos, done, fail };
         this.#connection.feed({ key: "", isOlder: false, make: () => ({ publish, isLast: true }), fail });
       });
     } finally {

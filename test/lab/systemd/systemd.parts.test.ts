@@ -502,7 +502,7 @@ describe.skipIf(missing !== undefined)("the package under systemd", { timeout: 1
     const before = values();
     await until("values", () => values() > before, 20_000);
     const ledger = await ledgerOf();
-    expect(ledger.accepted).toBe(ledger.delivered + ledger.pending);
+    expect(ledger.accepted).toBe(ledger.delivered + ledger.unconfirmed + ledger.pending);
   });
 
   it("loses its hosted OPC UA server to the limit of memory, and not one readout", async () => {

@@ -1,0 +1,51 @@
+import { mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import path from "node:path";
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { type Log, silentLog } from "../../../model/context.ts";
+import { BdSeq } from "./bd-seq.ts";
+
+let folder: string;
+beforeEach(() => {
+  folder = mkdtempSync(path.join(tmpdir(), "bdseq-"));
+});
+afterEach(() => rmSync(folder, { recursive: true, force: true }));
+
+describe("BdSeq", () => {
+  it("begins at 0, and continues after a restart of the process that nothing announced", () => {
+    const first = new BdSeq(folder, "sink-1", silentLog);
+    expect([first.next(), first.next(), first.next()]).toEqual([0, 1, 2]);
+    expect(new BdSeq(folder, "sink-1", silentLog).next()).toBe(3);
+    expect(new BdSeq(folder, "sink-2", silentLog).next()).toBe(0);
+    expect(readdirSync(folder).sort()).toEqual(["sink-1.bdseq.json", "sink-2.bdseq.json"]);
+  });
+
+  it("is 0 again after 255", () => {
+    writeFileSync(path.join(folder, "sink-1.bdseq.json"), '{"bdSeq":255}');
+    expect(new BdSeq(folder, "sink-1", silentLog).next()).toBe(0);
+  });
+
+  it.each(["", "{}", '{"bdSeq":256}', '{"bdSeq":-1}', "[]", '{"bdSeq":1'])("begins at 0 with a warning where its file holds %j", (text) => {
+    writeFileSync(path.join(folder, "sink-1.bdseq.json"), text);
+    const warned: string[] = [];
+    const log: Log = { ...silentLog, warn: (_, message) => warned.push(message) };
+    expect(new BdSeq(folder, "sink-1", log).next()).toBe(0);
+    expect(warned).toEqual([expect.stringMatching(/bdSeq begins at 0/)]);
+  });
+
+  it("goes with its sink", () => {
+    const bdSeq = new BdSeq(folder, "sink-1", silentLog);
+    bdSeq.next();
+    bdSeq.close(false);
+    expect(readdirSync(folder)).toHaveLength(1);
+    bdSeq.close(true);
+    expect(readdirSync(folder)).toEqual([]);
+  });
+
+  it("counts in memory where there is no folder, or one that cannot be written", () => {
+    const bdSeq = new BdSeq(undefined, "sink-1", silentLog);
+    expect([bdSeq.next(), bdSeq.next()]).toEqual([0, 1]);
+    const unwritable = new BdSeq(path.join(folder, "file\0"), "sink-1", silentLog);
+    expect([unwritable.next(), unwritable.next()]).toEqual([0, 1]);
+  });
+});
