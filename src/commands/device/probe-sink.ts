@@ -3,9 +3,9 @@ import { defineDriver } from "../../../drivers/driver.ts";
 import { openTcp } from "../../../drivers/lib/tcp.ts";
 import { formatDuration } from "../../base/duration.ts";
 import { toJson } from "../../base/json.ts";
-import { proxyOfSink } from "../../configuration/proxy-of-sink.ts";
+import { optionsOfSink } from "../../configuration/options-of-sink.ts";
 import type { Permit } from "../../model/policy.ts";
-import { proxyName } from "../../model/proxy-address.ts";
+import { proxyIn, proxyName } from "../../model/proxy-address.ts";
 import { ReasonError } from "../../model/reason.ts";
 import type { DataSink } from "../../model/resources.ts";
 import type { SinkStatus } from "../../model/service-status.ts";
@@ -63,7 +63,7 @@ export async function probeSink(
     throw new UsageError(
       `${name ?? uuid} is a data sink of the type ${type}, which connects to no host of its own; collector tail ${name ?? uuid} shows its log`,
     );
-  const proxy = proxyOfSink(settingsOrUsage(config).settings, { uuid, name });
+  const proxy = proxyIn(optionsOfSink(settingsOrUsage(config).settings, { uuid, name }));
   const broker = hostPort(server.data.host, server.data.port);
   const { host, port } = proxy ?? server.data;
   const at = hostPort(host, port);

@@ -4,16 +4,19 @@ import { formatBytes } from "../../base/bytes.ts";
 import { formatDuration } from "../../base/duration.ts";
 import { countOf } from "../../base/number.ts";
 import { shellWord } from "../../base/shell-word.ts";
-import { proxyOfSink } from "../../configuration/proxy-of-sink.ts";
+import { optionsOfSink } from "../../configuration/options-of-sink.ts";
 import { permitOf } from "../../lib/policy.ts";
 import { portHolder } from "../../lib/port-holder.ts";
 import { type Address, literalAddress } from "../../model/address.ts";
 import { silentLog } from "../../model/context.ts";
 import { messageOf } from "../../model/failure.ts";
+import { proxyIn } from "../../model/proxy-address.ts";
+import type { DataSink } from "../../model/resources.ts";
 import type { ServiceStatus } from "../../model/service-status.ts";
 import { askSynchronised } from "../../os/clock.ts";
 import { freeBytes, portState } from "../../os/machine.ts";
 import { routeTo } from "../../os/route.ts";
+import { brokerIn } from "../../sinks/mqtt/settings.ts";
 import { fits } from "../configuration/secret.ts";
 import type { Checked } from "./configuration-check.ts";
 import { apiCheck } from "./doctor-api.ts";
@@ -205,11 +208,20 @@ function hostsOf({ sources, sinks, settings }: Checked): readonly Host[] {
     }
   };
   enter("sources", sources ?? []);
-  enter(
-    "sinks",
-    sinks.map((sink) => ({ ...sink, details: (settings && proxyOfSink(settings.settings, sink)) ?? sink.details })),
-  );
+  for (const sink of sinks)
+    enter(
+      "sinks",
+      placesOf(sink, settings).map((details) => ({ ...sink, details })),
+    );
   return [...hosts.values()];
+}
+
+/** The proxy on the way to a sink's server, or else that server and a second one. */
+function placesOf(sink: DataSink, loaded: Checked["settings"]): readonly unknown[] {
+  const options = loaded ? optionsOfSink(loaded.settings, sink) : {};
+  const proxy = proxyIn(options);
+  const { fallback } = options;
+  return proxy ? [proxy] : [sink.details, ...(typeof fallback === "string" ? [brokerIn(fallback)] : [])];
 }
 
 /** Or why there is none. */

@@ -18,7 +18,13 @@ interface Device {
   readonly addresses: readonly string[];
 }
 
-async function here(settings: Readonly<Record<string, unknown>>, policy: string, devices: readonly Device[] = []) {
+/** `brokers`: hosts of data sinks by name. */
+async function here(
+  settings: Readonly<Record<string, unknown>>,
+  policy: string,
+  devices: readonly Device[] = [],
+  brokers: Readonly<Record<string, string>> = {},
+) {
   const folder = temporaryFolder();
   const config = settingsFile(folder, settings);
   writeFileSync(join(folder, "policy.yaml"), policy);
@@ -51,7 +57,14 @@ async function here(settings: Readonly<Record<string, unknown>>, policy: string,
   );
   if (devices.length > 0) {
     const times = { fetchedAt: "2026-11-20T09:00:00.000Z", secrets: {}, areSecretsAwaited: true, revision: null };
-    await saveLastGood(lastGoodFile(folder), { collector: COLLECTOR, sources, sinks: [], variables, ...times });
+    const sinks = Object.entries(brokers).map(([name, host], i) => ({
+      uuid: uuidOf(i + 50),
+      name,
+      collector: COLLECTOR,
+      type: "mqtt" as const,
+      details: { type: "mqtt" as const, host, port: 1883, topic: "plant/{source}" },
+    }));
+    await saveLastGood(lastGoodFile(folder), { collector: COLLECTOR, sources, sinks, variables, ...times });
   }
   return { folder, config, run: (...words: string[]): Promise<Ran> => runCommand(...words, "--config", config) };
 }
@@ -133,6 +146,13 @@ describe("doctor", () => {
     expect(text).toMatch(/\npolicy +FAILED +oven: 10\.0\.0\.6 is not within the networks/);
     expect(text).toContain(`http.listen: another program listens on 127.0.0.1:${port}`);
     expect(text.split("\n").every((line) => !line.includes("\u001b"))).toBe(true);
+  });
+
+  test("looks at the proxy in the place of a broker, and at a second broker too", async () => {
+    const sinks = { behind: { proxy: "http://127.0.0.1:3128" }, two: { fallback: "second.invalid:1883" } };
+    const { run } = await here({ sinks }, `${OPEN}sinks: {loopback: true}\n`, [press], { behind: "broker.invalid", two: "127.0.0.1" });
+    const { checks } = JSON.parse((await run("doctor", "--json")).out) as { checks: { check: string; detail: string }[] };
+    expect(checks.find(({ check }) => check === "names")?.detail).toMatch(/^two: second\.invalid: [^;]*$/);
   });
 
   test("fault: a port that another program holds counts as listened on where the service runs", async () => {

@@ -11,6 +11,8 @@ import { withDeadline } from "./dial.ts";
 const SUBPROTOCOL = "mqtt";
 /** Nothing is subscribed to: what a broker sends are answers, of which it may put many into one message. */
 const MAX_MESSAGE_BYTES = 262_144;
+/** Servers in front of brokers bound a message (AWS: 128 KiB); MQTT 5.0, 6, lets a packet begin in one and end in another. */
+const MAX_SENT_BYTES = 65_536;
 /** Frames of one message; the library's types do not know this option. */
 const FRAGMENTS = { maxFragments: 1024 };
 /** Pings and messages without content that a broker may send in PINGS_MS. */
@@ -32,7 +34,7 @@ export interface WebSocketTarget {
 }
 
 /**
- * MQTT over WebSocket (RFC 6455; MQTT 5.0, 6) over a socket that is connected, as a stream of bytes: each write is one binary message. Throws
+ * MQTT over WebSocket (RFC 6455; MQTT 5.0, 6) over a socket that is connected, as a stream of bytes in binary messages. Throws
  * ReasonError that says what the server answered and what to change; the socket is destroyed then.
  */
 export async function openWebSocket(socket: Duplex, target: WebSocketTarget, signal: AbortSignal): Promise<Duplex> {
@@ -187,12 +189,19 @@ class WebSocketStream extends Duplex {
   }
 
   override _write(chunk: Buffer, _encoding: BufferEncoding, done: (error?: Error | null) => void): void {
-    this.#client.send(chunk, { binary: true }, (error) => done(error));
+    this.#send(chunk, done);
   }
 
   override _writev(chunks: readonly { readonly chunk: Buffer }[], done: (error?: Error | null) => void): void {
     // A packet is written in several pieces: each message has a head and a mask of its own.
-    this.#client.send(Buffer.concat(chunks.map(({ chunk }) => chunk)), { binary: true }, (error) => done(error));
+    this.#send(Buffer.concat(chunks.map(({ chunk }) => chunk)), done);
+  }
+
+  #send(bytes: Buffer, done: (error?: Error | null) => void): void {
+    let at = 0;
+    for (; at + MAX_SENT_BYTES < bytes.length; at += MAX_SENT_BYTES)
+      this.#client.send(bytes.subarray(at, at + MAX_SENT_BYTES), { binary: true });
+    this.#client.send(bytes.subarray(at), { binary: true }, (error) => done(error));
   }
 
   override _final(done: () => void): void {
