@@ -86,10 +86,12 @@ it("gives a pack up of which rows were taken while it was made", () => {
   using buffer = open(file, { packing: { afterMs: 0, blockBytes: 60_000, sliceMs: 0 } });
   buffer.setSinks([A]);
   fill(buffer, 1, 1001);
-  for (let slice = 0; slice < 6; slice++) expect(buffer.pack()).toBe(true);
-  acknowledge(buffer, taken("a", range(100, 120), 20 * VALUES));
+  // It has read its rows then.
+  for (let slice = 0; slice < 2; slice++) expect(buffer.pack()).toBe(true);
+  acknowledge(buffer, taken("a", range(10, 20), 10 * VALUES));
+  expect(packsIn(file)).toEqual([]);
   for (let slice = 0; slice < 60; slice++) buffer.pack();
-  expect(idsOf(file)).toEqual([...range(1, 100), ...range(120, 1001)]);
+  expect(idsOf(file)).toEqual([...range(1, 10), ...range(20, 1001)]);
   expect(packsIn(file).length).toBeGreaterThan(0);
   expectExact(buffer, file);
 });
