@@ -8,6 +8,7 @@ import { lastGoodFile } from "./api/embedded.ts";
 import { collectorIn } from "./api/last-good.ts";
 import { formatDuration } from "./base/duration.ts";
 import type { BufferBounds } from "./buffer/buffer-file.ts";
+import { defaultMaxBytes } from "./buffer/reserve.ts";
 import { Applier, type LocalSettings } from "./configuration/applier.ts";
 import { Configuration } from "./configuration/configuration.ts";
 import { type Credentials, createCredentials, credentialsFolder, loadCredentials } from "./configuration/credentials.ts";
@@ -137,8 +138,8 @@ function baseOf(options: RunOptions): Base {
 const pipelineOf = ({ stateDir, loaded, log, workerUrl, policy, pki, alarms, env }: Base): Pipeline =>
   new Pipeline({
     run: randomUUID(),
-    bufferFile: path.join(stateDir, "buffer.db"),
-    bounds: boundsOf(loaded.settings),
+    bufferFile: bufferFileIn(stateDir),
+    bounds: boundsOf(loaded.settings, stateDir),
     warnBelowMs: loaded.settings.buffer.warn_below,
     log,
     workerUrl,
@@ -148,8 +149,10 @@ const pipelineOf = ({ stateDir, loaded, log, workerUrl, policy, pki, alarms, env
     onAlarm: alarms.raise,
   });
 
-const boundsOf = ({ buffer }: Pick<Settings, "buffer">): BufferBounds => ({
-  maxBytes: buffer.max_bytes,
+const bufferFileIn = (stateDir: string): string => path.join(stateDir, "buffer.db");
+
+const boundsOf = ({ buffer }: Pick<Settings, "buffer">, stateDir: string): BufferBounds => ({
+  maxBytes: buffer.max_bytes ?? defaultMaxBytes(bufferFileIn(stateDir)),
   maxAgeMs: buffer.max_age,
   keepRemovedMs: buffer.keep_removed,
 });
@@ -238,7 +241,7 @@ function reloaderOf(base: Base, { pipeline, agent, applier, configuration }: Cha
       if (effects.has("log")) useLog(log, now.settings);
       if (effects.has("page")) service.usePage(now.settings);
       if (effects.has("buffer")) {
-        pipeline.setBounds(boundsOf(now.settings));
+        pipeline.setBounds(boundsOf(now.settings, stateDir));
         pipeline.setWarnBelow(now.settings.buffer.warn_below);
       }
       if (effects.has("configuration")) void configuration.use(now.settings);

@@ -61,6 +61,26 @@ export function hasRoom(file: string, neededBytes: number): boolean {
   }
 }
 
+/** Bound of a buffer for which the settings have none, where the disk can be asked; where not. */
+const LEAST_MAX_BYTES = 64 * 2 ** 20;
+const MOST_MAX_BYTES = 16 * 2 ** 30;
+const UNKNOWN_MAX_BYTES = 2 ** 30;
+
+/**
+ * The bound of a buffer's file where the settings have none: half of what the disk has free together with what the file has already, so that
+ * it stays the same while the file fills; never less than the file has. Never throws.
+ */
+export function defaultMaxBytes(file: string): number {
+  try {
+    const own = [file, `${file}-wal`].reduce((sum, path) => sum + (statSync(path, { throwIfNoEntry: false })?.size ?? 0), 0);
+    const { bavail, bsize } = statfsSync(dirname(file));
+    const half = Math.floor((bavail * bsize + own) / 2 ** 21) * 2 ** 20;
+    return Math.max(own, Math.min(MOST_MAX_BYTES, Math.max(LEAST_MAX_BYTES, half)));
+  } catch {
+    return UNKNOWN_MAX_BYTES;
+  }
+}
+
 /** What to say where the disk has less room than the buffer may still take; undefined: it has, or cannot be asked. Never throws. */
 export function roomWarning(file: string, neededBytes: number): string | undefined {
   try {

@@ -1,4 +1,4 @@
-import { readdirSync, renameSync, rmSync, statSync } from "node:fs";
+import { closeSync, fsyncSync, openSync, readdirSync, renameSync, rmSync, statSync, writeSync } from "node:fs";
 import { basename, dirname, join } from "node:path";
 import { errorCode } from "../model/failure.ts";
 
@@ -16,6 +16,29 @@ export function isDamage(error: unknown, file: string): boolean {
   const code = errorCode(error);
   if (code === "SQLITE_NOTADB" || code.startsWith("SQLITE_CORRUPT")) return true;
   return code === "SQLITE_CANTOPEN" && statSync(file, { throwIfNoEntry: false })?.isDirectory() === true;
+}
+
+/** True when the file, its tables or its pages may be why; false for a full or read-only disk, memory, and another program's lock. */
+export const isOfFile = (error: unknown): boolean => /^SQLITE_(?!FULL|READONLY|NOMEM|BUSY|LOCKED|AUTH|PERM)/.test(errorCode(error));
+
+const PROBE_BYTES = 64 * 1024;
+
+/** True when a file beside this one can be written and synchronised at this moment. Never throws. */
+export function takesNewFile(file: string): boolean {
+  const probe = `${file}.probe`;
+  try {
+    const fd = openSync(probe, "w", 0o640);
+    try {
+      writeSync(fd, new Uint8Array(PROBE_BYTES));
+      fsyncSync(fd);
+    } finally {
+      closeSync(fd);
+      rmSync(probe, { force: true });
+    }
+    return true;
+  } catch {
+    return false;
+  }
 }
 
 /**

@@ -20,7 +20,7 @@ import { openBuffer } from "./open.ts";
 import { type AsideFile, asideFiles, type Recovered } from "./recover.ts";
 import { Recovery } from "./recovery.ts";
 import { roomWarning } from "./reserve.ts";
-import { isDamage } from "./set-aside.ts";
+import { isDamage, isOfFile, takesNewFile } from "./set-aside.ts";
 import { Trouble } from "./trouble.ts";
 import { Uncounted } from "./uncounted.ts";
 import { Unstored } from "./unstored.ts";
@@ -41,6 +41,8 @@ export interface StoreOptions extends BufferBounds {
   readonly maxWaitingBytes?: number;
   /** How often a file that takes nothing is tried; default 1000. */
   readonly retryMs?: number;
+  /** A file that was open and takes nothing for so long, where a new one beside it would, is set aside as a damaged one; default 180000. */
+  readonly unusableAfterMs?: number;
   /** Looks whether the disk has room for all that the bounds allow, and says so where it does not; default false. */
   readonly looksAtDisk?: boolean;
 }
@@ -84,6 +86,8 @@ const LEDGER_INTERVAL_MS = 1000;
 const UNSTORED_AFTER_MS = 5000;
 const MAX_WAITING_BYTES = 4 * 2 ** 20;
 const RETRY_MS = 1000;
+/** A disk that stalls, or a program that locks the file, is over in less. */
+const UNUSABLE_AFTER_MS = 180_000;
 /** A file that was set aside because a newer version had written it. */
 const OF_NEWER = /\.(?:recover(?:ed)?-)?version-\d/;
 /** Steps of maintenance at once, so that appends wait for none for long. */
@@ -119,6 +123,7 @@ export class Store {
   #damage: string | undefined;
   /** Monotonic ms, like the next. */
   #retryAtMs = 0;
+  #mayReplaceFromMs = 0;
   #nextCheckMs = 0;
   readonly #recovery: Recovery;
   #lossesChanged = false;
@@ -280,14 +285,25 @@ export class Store {
   }
 
   #failed(error: unknown): void {
-    if (this.#buffer && isDamage(error, this.#options.file)) {
+    const damage = this.#buffer && (isDamage(error, this.#options.file) ? messageOf(error) : this.#unusable(error));
+    if (this.#buffer && damage !== undefined) {
       // The next attempt puts a new file in its place.
       this.#buffer.close();
       this.#buffer = undefined;
-      this.#damage = messageOf(error);
+      this.#damage = damage;
     } else this.#trouble.failed(messageOf(error));
     this.#retryAtMs = performance.now() + this.#retryMs;
     this.#flushTimer ??= setTimeout(() => this.#flush(), this.#commitDelayMs);
+  }
+
+  /** In words: the file itself takes nothing, and a new one would; undefined: that is not so, or not for long enough. */
+  #unusable(error: unknown): string | undefined {
+    const { file, unusableAfterMs = UNUSABLE_AFTER_MS } = this.#options;
+    const [nowMs, lastedMs] = [performance.now(), this.#trouble.lastsForMs()];
+    if (lastedMs < unusableAfterMs || nowMs < this.#mayReplaceFromMs || !isOfFile(error) || !takesNewFile(file)) return undefined;
+    // A new one that fails too is no help, and would be followed by many.
+    this.#mayReplaceFromMs = nowMs + unusableAfterMs;
+    return `it could not be used for ${Math.round(lastedMs / 1000)} s: ${messageOf(error)}`;
   }
 
   #open(): BufferFile {

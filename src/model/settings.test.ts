@@ -14,7 +14,7 @@ test("an empty file is the embedded API on loopback with every default", () => {
     embedded_api: { listen: "127.0.0.1:8420", poll_interval: 500 },
     readout_interval_unit: "seconds",
     publish_interval_unit: "seconds",
-    buffer: { max_bytes: 2 ** 30, max_age: 30 * 86_400_000, keep_removed: 86_400_000 },
+    buffer: { max_age: 30 * 86_400_000, keep_removed: 86_400_000 },
     log: { level: "info", format: "auto" },
     sources: {},
     sinks: {},

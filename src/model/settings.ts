@@ -26,16 +26,17 @@ const parseSize = (text: string): number | undefined => {
   return unit === undefined ? undefined : Number(match?.[1]) * unit;
 };
 /** Bytes, written `512MiB`. `most`: absent for any. */
+const sizeText = (least: string, most?: string) =>
+  z.string().refine(
+    (text) => {
+      const bytes = parseSize(text) ?? 0;
+      return bytes >= (parseSize(least) ?? 0) && (most === undefined || bytes <= (parseSize(most) ?? 0));
+    },
+    `expected a size such as 512MiB or 2GiB, at least ${least}${most === undefined ? "" : ` and at most ${most}`}`,
+  );
+
 export const size = (fallback: string, least = "1KiB", most?: string) =>
-  z
-    .string()
-    .refine(
-      (text) => {
-        const bytes = parseSize(text) ?? 0;
-        return bytes >= (parseSize(least) ?? 0) && (most === undefined || bytes <= (parseSize(most) ?? 0));
-      },
-      `expected a size such as 512MiB or 2GiB, at least ${least}${most === undefined ? "" : ` and at most ${most}`}`,
-    )
+  sizeText(least, most)
     .default(fallback)
     .transform((text) => parseSize(text) ?? 0);
 
@@ -253,7 +254,12 @@ export const settingsSchema = z
       ),
     buffer: z
       .strictObject({
-        max_bytes: size("1GiB", "1MiB").describe("Bound of the buffer's file with its WAL, at least 1MiB"),
+        max_bytes: sizeText("1MiB")
+          .transform((text) => parseSize(text) ?? 0)
+          .optional()
+          .describe(
+            "Bound of the buffer's file with its WAL, at least 1MiB; default: half of what it has and the disk has free, between 64MiB and 16GiB",
+          ),
         max_age: duration("30d", "3650d").describe("Older values are dropped and counted"),
         warn_below: duration("12h", "3650d").describe(
           "Values wait, and at today's rate less than this is left until the oldest are dropped: a warning in status, log and metrics",

@@ -1,5 +1,6 @@
 import { mkdtempSync, rmSync, statSync } from "node:fs";
 import { join } from "node:path";
+import Database from "better-sqlite3";
 import type { NewBatch } from "../../src/buffer/buffer.ts";
 import { encodeReadout, layoutKey } from "../../src/buffer/codec.ts";
 import { openBuffer } from "../../src/buffer/open.ts";
@@ -49,10 +50,12 @@ export function benchOutage(folder: string): void {
 }
 
 function printCase(folder: string, one: Case, sources: number, values: number, budget: number): void {
-  const name = `an hour's outage, ${sources} sources of ${values}, ${one.what}`;
+  const name = `an outage of ${Math.round(SECONDS / 60)} min, ${sources} sources of ${values}, ${one.what}`;
   const packed = outage(folder, one, sources, values, SECONDS, undefined);
   const plain = outage(folder, one, sources, values, Math.ceil(SECONDS / PLAIN_PART), Number.POSITIVE_INFINITY);
-  console.log(`${name}: ${packed.bytes.toFixed(2)} bytes of file per value (budget ${budget}), ${plain.bytes.toFixed(1)} without packing`);
+  console.log(
+    `${name}: ${packed.bytes.toFixed(2)} bytes of file per value (budget ${budget}), ${packed.packed.toFixed(2)} in packs, ${plain.bytes.toFixed(1)} without packing`,
+  );
   console.log(
     `${name}: CPU of the store ${(packed.cpuNs / plain.cpuNs).toFixed(2)} times that without packing (budget ${CPU_BUDGET}), ${Math.round(packed.cpuNs)} ns per value; longest turn of packing ${packed.longestMs.toFixed(0)} ms`,
   );
@@ -112,10 +115,20 @@ function outage(parent: string, one: Case, sources: number, values: number, seco
     });
   }
   measured(() => buffer.close());
+  const packed = packedBytes(file);
   const { size } = statSync(file);
   rmSync(folder, { recursive: true });
   const all = seq * values;
-  return { bytes: size / all, cpuNs: (cpuUs * 1000) / all, longestMs };
+  return { bytes: size / all, packed, cpuNs: (cpuUs * 1000) / all, longestMs };
+}
+
+/** Bytes of a value that is packed, without what still waits to be and what the file has once. */
+function packedBytes(file: string): number {
+  const db = new Database(file, { readonly: true });
+  const sql = "SELECT total(length(head) + length(body)) / total(n) FROM pack JOIN pack_data USING (id)";
+  const bytes = db.prepare<[], number | null>(sql).pluck().get() ?? 0;
+  db.close();
+  return bytes;
 }
 
 const asStored = (scalar: Case["scalar"], value: number): number => (scalar === "float32" ? Math.fround(value) : value);

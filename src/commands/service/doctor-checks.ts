@@ -4,6 +4,7 @@ import { formatBytes } from "../../base/bytes.ts";
 import { formatDuration } from "../../base/duration.ts";
 import { countOf } from "../../base/number.ts";
 import { shellWord } from "../../base/shell-word.ts";
+import { defaultMaxBytes } from "../../buffer/reserve.ts";
 import { optionsOfSink } from "../../configuration/options-of-sink.ts";
 import { permitOf } from "../../lib/policy.ts";
 import { portHolder } from "../../lib/port-holder.ts";
@@ -139,7 +140,7 @@ async function diskCheck({ checked: { settings }, status }: Patient): Promise<Di
   const folder = path.resolve(settings.settings.state_dir);
   const free = await freeBytes(folder);
   if (free === undefined) return trouble("disk", "unknown", `${folder} cannot be asked`, `Type \`df -h ${folder}\`.`);
-  const max = status?.buffer.max_bytes ?? settings.settings.buffer.max_bytes;
+  const max = status?.buffer.max_bytes ?? settings.settings.buffer.max_bytes ?? defaultMaxBytes(path.join(folder, "buffer.db"));
   const needed = Math.max(0, max - (status?.buffer.bytes ?? 0));
   const words = `${formatBytes(free)} free in ${folder}; the buffer may still take ${formatBytes(needed)}`;
   if (free >= needed + SPARE_BYTES) return ok("disk", words);
