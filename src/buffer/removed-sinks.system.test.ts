@@ -79,6 +79,7 @@ describe("a sink that is removed", () => {
       pending: 0,
       dropped: { sink_removed: 8 },
       deliveredUnstored: 0,
+      unconfirmed: 0,
     });
     expect(rowIds(file)).toEqual([]);
     buffer.setSinks([A]);

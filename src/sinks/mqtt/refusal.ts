@@ -24,7 +24,7 @@ const NEXT_STEP: Readonly<Record<number, string>> = {
   149: "raise the broker's limit of a packet, or lower publish_interval",
   151: "raise the broker's quota for this client; it is tried again",
   154: "allow retained messages on the broker: status and metadata need them",
-  155: "allow QoS 1 on the broker, or send without confirmation: sudo collector sink set NAME qos=0",
+  155: "allow QoS 1 on the broker, or (not with payload: sparkplug) send without confirmation: sudo collector sink set NAME qos=0",
   156: `use the server that it names, for now: ${SET_HOST}`,
   157: `use the server that it names: ${SET_HOST}`,
   159: "the broker takes fewer connections in this time; it is tried again",

@@ -186,7 +186,8 @@ export class EdgeNode {
         const properties = propertiesOf(state.quality, metric.sentQuality, state.why);
         const one: Metric = { alias: metric.alias, timestamp: time, type: metric.type, isHistorical, properties, value: state.value };
         if (!isHistorical) metric.sentQuality = state.quality;
-        if (!isHistorical || !metric.last || time >= metric.last.time) metric.last = { ...state, time };
+        if (!isHistorical || !metric.last || time >= metric.last.time)
+          metric.last = { value: state.value, quality: state.quality, why: state.why, time };
         let at = out.length;
         writeMetric(out, one);
         if (out.length > most && values > 0) {

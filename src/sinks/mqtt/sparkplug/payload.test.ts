@@ -68,6 +68,21 @@ describe("a payload", () => {
     );
   });
 
+  it("has any number up to 2^53 - 1", () => {
+    const number = fc
+      .oneof(
+        fc.maxSafeNat(),
+        fc.nat(53).chain((bits) => fc.integer({ min: -1, max: 1 }).map((by) => 2 ** bits + by)),
+      )
+      .map((n) => Math.min(n, 2 ** 53 - 1));
+    fc.assert(
+      fc.property(number, number, (alias, timestamp) => {
+        const [metric] = decoded(encodedOf({ alias, timestamp, type: typeOf("bool"), value: true })).metrics;
+        expect(metric).toMatchObject({ alias, timestamp });
+      }),
+    );
+  });
+
   it("has metrics of any length", () => {
     for (const length of [0, 1, 100, 127, 128, 129, 16_380, 16_384, 70_000, 2_200_000]) {
       const [metric] = decoded(encodedOf({ name: "a", type: typeOf("string(20)"), value: "ü".repeat(length) })).metrics;

@@ -5,7 +5,7 @@ const FIRST_BYTES = 16_384;
 const MOST_KEPT_BYTES = 2 ** 22;
 /** A length that fits one byte as varint. */
 const ONE_BYTE = 128;
-const TWO_32 = 2 ** 32;
+const TWO_31 = 2 ** 31;
 
 /** Wire types of Protocol Buffers that are written. */
 const VARINT = 0;
@@ -119,12 +119,22 @@ export class ProtoBytes {
 
   #varint(value: number): void {
     this.#reserve(10);
+    const bytes = this.#bytes;
+    let at = this.#length;
     let rest = value;
-    while (rest >= ONE_BYTE) {
-      this.#bytes[this.#length++] = (rest % ONE_BYTE) | 0x80;
-      rest = rest < TWO_32 ? rest >>> 7 : Math.floor(rest / ONE_BYTE);
+    // Floating point takes several times as long: it serves only where 32 bits are not enough.
+    while (rest >= TWO_31) {
+      const high = Math.floor(rest / ONE_BYTE);
+      bytes[at++] = (rest - high * ONE_BYTE) | 0x80;
+      rest = high;
     }
-    this.#bytes[this.#length++] = rest;
+    let low = rest | 0;
+    while (low >= ONE_BYTE) {
+      bytes[at++] = (low & 0x7f) | 0x80;
+      low >>>= 7;
+    }
+    bytes[at++] = low;
+    this.#length = at;
   }
 
   #reserve(count: number): void {

@@ -202,6 +202,11 @@ describe("a Sparkplug edge node at a broker", () => {
     describeSources(source("press-1"));
     rig.append(3);
     await expect.poll(() => host.values.length, WITHIN).toBe(12);
+    // It answers with faults: they are its values.
+    const faulted = { reason: { type: "UNKNOWN" as const }, condition: "all_variables_faulted" as const, detail: "exception 2" };
+    describeSources({ ...source("press-1", "ERROR"), error: faulted });
+    await new Promise((done) => setTimeout(done, 3500));
+    expect(verbsOf(host).at(-1)).toBe("DDATA press-1");
     describeSources(source("press-1", "ERROR"));
     await expect.poll(() => verbsOf(host).at(-1), WITHIN).toBe("DDEATH press-1");
     describeSources(source("press-1"));

@@ -199,7 +199,7 @@ class SparkplugSink implements Sink {
       const device = this.#node.device(deviceId(source.name));
       configured.add(device);
       if (source.layout) device.adopt(source.layout);
-      this.#read(device, source.status.state.type === "OK", nowMs);
+      this.#read(device, isReadNow(source), nowMs);
     }
     for (const device of this.#node.devices) {
       device.isConfigured = configured.has(device);
@@ -432,6 +432,9 @@ class SparkplugSink implements Sink {
     this.#timers.clear();
   }
 }
+
+/** The device answers, if only with faults: those are its values. */
+const isReadNow = ({ status, error }: SourceReport): boolean => status.state.type === "OK" || error?.condition === "all_variables_faulted";
 
 /** One message, made when it is sent. */
 function* later(make: () => SparkplugMessage): Generator<SparkplugMessage> {
