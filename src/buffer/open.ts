@@ -86,7 +86,7 @@ function openOrReplace(file: string, options: BufferOptions, release: () => void
   }
 }
 
-/** Describes what was done with a damaged WAL; undefined: nothing. One that cannot be written stays as it is. */
+/** Says in words how a damaged WAL was mended; undefined: it was not. One that cannot be written stays as it is. */
 function mendedWal(walFile: string): string | undefined {
   try {
     const { bits, frames } = mendWal(walFile);

@@ -26,7 +26,7 @@ export function tornWal(walFile: string): string | undefined {
     : `${walFile} is damaged at byte ${damagedAt}: what was committed behind it and was pending is not delivered`;
 }
 
-/** State of a WAL: where it stops to be whole, and whether that is damage and not its end. */
+/** The place where a WAL stops to be whole, and whether that is damage and not its end. */
 interface Found {
   /** Offset of the first frame that is not whole; 0: the header; the length of the WAL: none. */
   readonly at: number;
@@ -74,7 +74,7 @@ function lookThrough(wal: Buffer): Found {
   return { at, isTorn, isBigEndian, frameBytes };
 }
 
-/** Changes that mend a WAL. */
+/** Counts of what was put right in a WAL. */
 export interface Mended {
   /** Bits that were wrong and are right. */
   readonly bits: number;
@@ -121,7 +121,7 @@ function mend(wal: Buffer): Mended {
   }
   const { isBigEndian, frameBytes } = lookThrough(wal);
   const salts = wal.subarray(16, 24);
-  /** The file as it was written, and as it is with the changes. */
+  // The running checksum of what was written, and of what is there now.
   let written = summed([0, 0], wal.subarray(0, 24), isBigEndian);
   let stored = written;
   for (let at = HEADER_BYTES; at + frameBytes <= wal.length; at += frameBytes) {

@@ -122,7 +122,8 @@ describe("a refusal", () => {
     const connection = await open(broker.port, { connects: { lastMs: Number.NEGATIVE_INFINITY } });
     expect(connection.refusedWill).toContain(`(code ${code})`);
     expect(at).toHaveLength(2);
-    expect((at[1] ?? 0) - (at[0] ?? 0)).toBeGreaterThan(990);
+    // The first CONNECT arrives a while after its connection.
+    expect((at[1] ?? 0) - (at[0] ?? 0)).toBeGreaterThan(800);
   });
 
   test("for the last will makes a warning of the sink about its topic", async () => {
