@@ -75,7 +75,7 @@ function openBrokerMemory(location: MemoryLocation): MqttMemory {
   const retainedValues = new RetainedValues(new RetainedTopics(folder, `${uuid}.values`, endpoint, log));
   const rateFile = new SinkFile(location, `${uuid}.rate`, rateSchema, RATE_WORDS);
   const rate = new PublishRate(rateFile.read(), (learned) => (learned ? rateFile.write(learned) : rateFile.remove()));
-  const bdSeq = new BdSeq(folder, uuid, log);
+  const bdSeq = new BdSeq(location);
   const close = (removed: boolean): void => {
     if (removed) rateFile.remove();
     bdSeq.close(removed);
