@@ -48,6 +48,8 @@ const READ_ROWS = 64;
 const MEAN_OF_ROWS = 64;
 /** Each hour some rows are packed to see how small they get, also where none waits. */
 const SAMPLE_EVERY_MS = 3_600_000;
+/** The first one comes so long after the opening: a start has other work. */
+const FIRST_SAMPLE_MS = 60_000;
 /** A sample has so much of a pack: it takes about 20 ms an hour. */
 const SAMPLE_PART = 1 / 4;
 /** Marks of the newest id are so far apart, ms. */
@@ -102,7 +104,7 @@ export class Packer {
   #bytesOfRow = LIKELY_PAYLOAD_BYTES + ROW_BYTES;
   #blockBytes: number;
   #packedPart: number | undefined;
-  #sampleAtMs = Number.NEGATIVE_INFINITY;
+  #sampleAtMs: number;
 
   constructor(tables: Tables, pageBytes: number, bounds: Partial<PackingBounds>, monotonicMs: () => number) {
     this.#tables = tables;
@@ -111,6 +113,7 @@ export class Packer {
     this.#bounds = { afterMs, blockBytes, sliceMs };
     this.#blockBytes = this.#bounds.blockBytes;
     this.#monotonicMs = monotonicMs;
+    this.#sampleAtMs = monotonicMs() + FIRST_SAMPLE_MS;
   }
 
   /** Bytes that rows take in the file once they are packed, per byte before; undefined: not known yet. */
