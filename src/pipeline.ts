@@ -27,8 +27,8 @@ export interface PipelineOptions extends Omit<DeliveryOptions, "link" | "sources
   readonly onRejected?: (upTo: number) => void;
 }
 
-/** A broker that refuses a value each second would have all values with each readout. */
-const REPORT_ALL_MS = 60_000;
+/** A broker that refuses a value each second, or ends each connection, would have all values with each readout. */
+const REPORT_ALL_MS = 10_000;
 const COMMIT_WITHIN_MS = 4000;
 const WORKER_STOP_MS = 4000;
 
@@ -49,8 +49,11 @@ export class Pipeline {
   readonly #outlook: BufferOutlook;
   readonly #drops: DropWatch;
   #reportAll: () => void = () => {};
-  /** Values that were lost when all values were reported for it last, at `reportedMs`, monotonic. */
+  /** Values that were lost, and sinks that were open, at the last look. */
   #lost = 0;
+  #open: ReadonlySet<string> = new Set();
+  #isReportDue = false;
+  /** When all values were reported for such a reason last, monotonic ms. */
   #reportedMs = Number.NEGATIVE_INFINITY;
   #sources: readonly SourceReport[] = [];
   /** Of the sinks of this run of the process, so that a removed one can be named. */
@@ -96,7 +99,10 @@ export class Pipeline {
     return this.#client.prepare(layout);
   }
 
-  /** `reportAll` is called when sinks may know less than was reported: one is new, or values were lost on the way, then once a minute at most. */
+  /**
+   * `reportAll` is called when sinks may know less than was reported: at once where one is new; where one is open again, or values were lost on
+   * the way, once in ten seconds at most.
+   */
   watchGaps(reportAll: () => void): void {
     this.#reportAll = reportAll;
   }
@@ -194,22 +200,29 @@ export class Pipeline {
 
   #watchBuffer({ sinks, rejected }: Ledger): void {
     const atMs = performance.now();
-    const lost = [rejected, ...sinks.map(({ dropped }) => dropped)].flatMap((one) => Object.values(one)).reduce((sum, n) => sum + n, 0);
-    if (lost > this.#lost && atMs - this.#reportedMs >= REPORT_ALL_MS) {
-      this.#lost = lost;
-      this.#reportedMs = atMs;
-      this.#reportAll();
-    }
+    const open = new Set(this.#every.reports().flatMap(({ uuid, state }) => (state === "OK" ? [uuid] : [])));
+    this.#lookForGaps(rejected, sinks, open, atMs);
     const names = sinks.map((sink) => ({ ...sink, uuid: sink.sink, name: this.#names.get(sink.sink) ?? sink.sink }));
     this.#drops.look(names, this.#bounds, { monotonicMs: atMs, iso: new Date().toISOString() });
     if (!this.#fill) return;
-    const open = new Set(this.#every.reports().flatMap(({ uuid, state }) => (state === "OK" ? [uuid] : [])));
     const configured = names.filter(({ uuid }) => this.#configured.has(uuid));
     this.#outlook.add({
       atMs,
       fill: this.#fill,
       sinks: new Map(configured.map((sink) => [sink.uuid, flowOf(sink, open.has(sink.uuid))])),
     });
+  }
+
+  /** A sink that is open again gets new values before older ones: it must not wait for a change that is among those. */
+  #lookForGaps(rejected: Ledger["rejected"], sinks: Ledger["sinks"], open: ReadonlySet<string>, atMs: number): void {
+    const lost = [rejected, ...sinks.map(({ dropped }) => dropped)].flatMap((one) => Object.values(one)).reduce((sum, n) => sum + n, 0);
+    this.#isReportDue ||= lost > this.#lost || [...open].some((uuid) => !this.#open.has(uuid));
+    this.#lost = lost;
+    this.#open = open;
+    if (!this.#isReportDue || atMs - this.#reportedMs < REPORT_ALL_MS) return;
+    this.#isReportDue = false;
+    this.#reportedMs = atMs;
+    this.#reportAll();
   }
 
   #storeData(): StoreWorkerData {

@@ -95,4 +95,18 @@ it("sends changes alone: what a reader holds is what the device has, at each rea
   await poll(first).toBeDefined();
   const [whole] = (JSON.parse(first()?.payload ?? "{}") as { readouts: Readout[] }).readouts;
   expect(Object.keys(whole?.values ?? {})).toHaveLength(VARIABLES);
+
+  // A change that comes while the broker is away is among the older values: the newer ones do not refer to it.
+  await broker.stop();
+  late = 700;
+  await new Promise((done) => setTimeout(done, 4000));
+  const back = await startBroker({ port: broker.port });
+  open.push(() => back.stop());
+  const newer = () =>
+    back.received
+      .filter(({ topic }) => topic === "plant/press-1")
+      .map(({ payload }) => JSON.parse(payload) as { backlog?: boolean; readouts: Readout[] })
+      .filter(({ backlog = false }) => !backlog)
+      .flatMap(({ readouts: some }) => some);
+  await poll(() => newer().some(({ values }) => Object.keys(values).length === VARIABLES && values["v7"] === 700)).toBe(true);
 }, 180_000);
