@@ -49,7 +49,7 @@ export class Pipeline {
   readonly #outlook: BufferOutlook;
   readonly #drops: DropWatch;
   #reportAll: () => void = () => {};
-  /** Values that were lost, and sinks that were open, at the last look. */
+  /** Values that were lost, and openings of sinks, at the last look. */
   #lost = 0;
   #open: ReadonlySet<string> = new Set();
   #isReportDue = false;
@@ -200,8 +200,10 @@ export class Pipeline {
 
   #watchBuffer({ sinks, rejected }: Ledger): void {
     const atMs = performance.now();
-    const open = new Set(this.#every.reports().flatMap(({ uuid, state }) => (state === "OK" ? [uuid] : [])));
-    this.#lookForGaps(rejected, sinks, open, atMs);
+    const reports = this.#every.reports().filter(({ state }) => state === "OK");
+    const open = new Set(reports.map(({ uuid }) => uuid));
+    const openings = new Set(reports.map(({ uuid, endpoint, since }) => `${uuid} ${endpoint} ${since}`));
+    this.#lookForGaps(rejected, sinks, openings, atMs);
     const names = sinks.map((sink) => ({ ...sink, uuid: sink.sink, name: this.#names.get(sink.sink) ?? sink.sink }));
     this.#drops.look(names, this.#bounds, { monotonicMs: atMs, iso: new Date().toISOString() });
     if (!this.#fill) return;
@@ -216,7 +218,7 @@ export class Pipeline {
   /** A sink that is open again gets new values before older ones: it must not wait for a change that is among those. */
   #lookForGaps(rejected: Ledger["rejected"], sinks: Ledger["sinks"], open: ReadonlySet<string>, atMs: number): void {
     const lost = [rejected, ...sinks.map(({ dropped }) => dropped)].flatMap((one) => Object.values(one)).reduce((sum, n) => sum + n, 0);
-    this.#isReportDue ||= lost > this.#lost || [...open].some((uuid) => !this.#open.has(uuid));
+    this.#isReportDue ||= lost !== this.#lost || [...open].some((opening) => !this.#open.has(opening));
     this.#lost = lost;
     this.#open = open;
     if (!this.#isReportDue || atMs - this.#reportedMs < REPORT_ALL_MS) return;

@@ -1,4 +1,5 @@
 import type { Steps } from "../base/timer.ts";
+import { fitsType } from "../model/fits.ts";
 import type { Layout } from "../model/layout.ts";
 import { type ReportRule, type ReportRules, ruleOf } from "../model/report-rules.ts";
 import type { Reading, Readout, Scalar, Value } from "../model/value.ts";
@@ -71,6 +72,8 @@ export class ReportFilter {
       this.#unchanged[place] = isUnchanged ? 1 : 0;
       if (isUnchanged) count++;
       else if (reading) keep(reported, place, reading, nowMs);
+      // Not all sinks know what was reported of it: the next reading is.
+      else if (isKey) reported.states[place] = NONE;
     }
     this.#count = count;
     return count > 0 ? this.#unchanged : undefined;
@@ -96,17 +99,24 @@ function* begin(layout: Layout, rules: ReportRules): Steps<Reported> {
   };
 }
 
-function isAsReported({ rules, states, numbers, others, atMs }: Reported, place: number, reading: Reading, nowMs: number): boolean {
+function isAsReported({ layout, rules, states, numbers, others, atMs }: Reported, place: number, reading: Reading, nowMs: number): boolean {
   const rule = rules[place];
   if (!rule || reading.quality === "bad" || reading.doubt) return false;
   if (states[place] !== stateOf(reading) || nowMs - (atMs[place] ?? 0) >= rule.heartbeatMs) return false;
   const { value } = reading;
+  if (!fits(layout, place, value)) return false;
   if (typeof value === "boolean") return !others.has(place) && numbers[place] === Number(value);
   if (typeof value === "number") return !others.has(place) && isWithin(rule, numbers[place] ?? 0, value);
   const before = others.get(place);
   if (typeof value === "bigint" && typeof before === "bigint") return value === before || isNear(rule, before, value);
   if (typeof value === "object" && typeof before === "object") return areSame(before, value);
   return value === before;
+}
+
+/** False: the value becomes a bad one where it is encoded. */
+function fits({ variables }: Layout, place: number, value: Value): boolean {
+  const variable = variables[place];
+  return variable !== undefined && fitsType(value, variable.type);
 }
 
 const isWithin = ({ deadband, deadbandPart }: ReportRule, before: number, now: number): boolean =>
@@ -119,8 +129,9 @@ const isNear = ({ deadband, deadbandPart }: ReportRule, before: bigint, now: big
 const areSame = (before: readonly Scalar[], now: readonly Scalar[]): boolean =>
   before.length === now.length && now.every((element, i) => Object.is(element, before[i]));
 
-function keep({ states, numbers, others, atMs }: Reported, place: number, reading: Reading, nowMs: number): void {
-  states[place] = reading.quality === "bad" || reading.doubt ? NONE : stateOf(reading);
+function keep({ layout, states, numbers, others, atMs }: Reported, place: number, reading: Reading, nowMs: number): void {
+  const isBad = reading.quality === "bad" || reading.doubt || !fits(layout, place, reading.value);
+  states[place] = isBad ? NONE : stateOf(reading);
   atMs[place] = nowMs;
   if (reading.quality === "bad") return;
   const { value } = reading;

@@ -480,6 +480,7 @@ class SourceTask {
 
   #crashed(error: unknown): void {
     const { clock, log, changed } = this.#deps;
+    this.#report?.reportAll();
     log.error({ err: error, condition: "internal_error" }, "the collector failed while it read this source; other sources continue");
     const problem: Problem = { reason: { type: "UNKNOWN" }, condition: "internal_error", detail: messageOf(error) };
     this.#state = nextState(this.#state, problem, upMsOf(clock));

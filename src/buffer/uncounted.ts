@@ -42,7 +42,8 @@ export class Uncounted {
 
   /** Notes what is in the group, and `newOverflow` values that overflowed and are not in the file's account. */
   note(group: CommitGroup, newOverflow: number): void {
-    const waiting = valuesIn(group.batches);
+    // Values that the batches left out were read, too, and are lost with them.
+    const waiting = valuesIn(group.batches) + group.suppressed;
     const { not_stored: notStored = 0, overflow: before = 0 } = group.rejected;
     const overflow = before + newOverflow;
     const isAny = waiting + notStored + overflow > 0;

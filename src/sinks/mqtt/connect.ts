@@ -449,7 +449,7 @@ class MqttConnection implements Connection {
     const condition = code === SESSION_TAKEN_OVER ? "client_id_taken" : "server_refuses";
     const isOfLimit = isOfRate(code);
     const nowMs = performance.now();
-    if (isOfLimit) this.#rate.exceeded(nowMs, nowMs);
+    if (isOfLimit) this.#rate.exceeded(nowMs, nowMs, true);
     const isLasting = code === CONNECTION_RATE_EXCEEDED;
     const why = `the broker ${this.#endpoint} ended the session: ${words}`;
     this.#fail(new ReasonError("CONNECTION_CLOSED", why, { condition, isOfLimit, isLasting }));

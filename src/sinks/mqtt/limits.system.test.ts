@@ -17,7 +17,7 @@ test("the rate is known again after a restart, at the same endpoint alone, until
   const memoryAt = (endpoint: string) => openMemory({ folder, uuid: "u", endpoint, log: silentLog });
   const first = memoryAt("h:1");
   for (let i = 0; i < 50; i++) first.rate.accepted(1000);
-  first.rate.exceeded(1000, 1000);
+  first.rate.exceeded(1000, 1000, true);
   // A process that is killed closes nothing.
   expect(memoryAt("h:1").rate.state()).toEqual({ perS: 40, isLearned: true });
   expect(memoryAt("h:2").rate.state()).toBeUndefined();

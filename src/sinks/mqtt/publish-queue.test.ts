@@ -205,9 +205,10 @@ describe("PublishQueue, of a broker that takes fewer than it is sent", () => {
     queue.add(feed);
     for (let n = 0; n < 10; n++) sent[n]?.answer();
     for (let n = 10; n < 14; n++) sent[n]?.answer(OVER_QUOTA);
-    expect([topics().length, rate.state()?.perS]).toEqual([14, 8]);
+    // One alone may be chance: it is sent again at once.
+    expect([topics().length, rate.state()?.perS]).toEqual([15, 8]);
     vi.advanceTimersByTime(999);
-    expect(sent).toHaveLength(14);
+    expect(sent).toHaveLength(15);
     vi.advanceTimersByTime(1001);
     expect(topics().slice(14, 18)).toEqual(["a11", "a12", "a13", "a14"]);
     expect(sent[14]?.isAgain).toBe(true);

@@ -124,6 +124,7 @@ const READ_MS = 50;
 const LOOK_MS = 1000;
 /** Without any answer for so long the first is sent again, alone: it shows whether the broker answers and has dropped what came before. */
 const REPEAT_MS = 2000;
+const MOST_REPEAT_MS = 60_000;
 /** Dropped sends over one connection beyond those that may be under way: each is kept in memory for an answer that may still come. */
 const SPARE_SENDS = 256;
 /** One publish that gets no answer so often, or is over the quota so often, while others are accepted, is at fault itself. */
@@ -274,7 +275,7 @@ export class PublishQueue {
     else {
       this.#overQuotaSinceMs = undefined;
       if (sent.sends > sends) this.#wasLate();
-      else if (sent.repeatsMs !== undefined) this.#options.rate.exceeded(sent.repeatsMs, nowMs);
+      else if (sent.repeatsMs !== undefined) this.#options.rate.exceeded(sent.repeatsMs, nowMs, true);
       this.#options.rate.accepted(nowMs);
       publish.done(answer);
     }
@@ -305,7 +306,7 @@ export class PublishQueue {
   /** The broker had dropped nothing. */
   #wasLate(): void {
     this.#unanswered = Math.max(0, this.#unanswered - 1);
-    this.#repeatMs *= 2;
+    this.#repeatMs = Math.min(MOST_REPEAT_MS, this.#repeatMs * 2);
     this.#options.rate.undo();
   }
 
@@ -345,7 +346,7 @@ export class PublishQueue {
     this.#unanswered += missing.length;
     const isAtFault = missing.some(({ sends }) => sends >= MOST_SENDS.unanswered);
     if (isAtFault) rate.undo();
-    else rate.exceeded(first.flight.sentMs, nowMs);
+    else for (const { flight } of missing) rate.exceeded(flight.sentMs, nowMs);
     // A new connection has all its publishes again.
     if (isAtFault || this.#unanswered >= this.#mostUnanswered) overdue(Math.round(nowMs - first.flight.sentMs));
     else {
@@ -357,7 +358,11 @@ export class PublishQueue {
   /** Sends the first again where the broker has answered nothing for long, and the link is not the reason. */
   #repeat(first: Sent, nowMs: number): void {
     const { window } = this.#options;
-    if (nowMs - Math.max(first.flight.sentMs, this.#answeredMs) < this.#repeatMs || this.#unanswered + 1 >= this.#mostUnanswered) return;
+    if (
+      nowMs - Math.max(first.flight.sentMs, this.#answeredMs) < this.#repeatMs ||
+      this.#unanswered + 1 + this.#underWay.size > this.#mostUnanswered
+    )
+      return;
     if (
       !this.#options.isConfirmed(first.publish) ||
       this.#underWay.isRepeating() ||

@@ -171,7 +171,8 @@ export class StoreClient {
     const isFull = this.#unanswered.size > 0 && this.#unansweredBytes + bytesOf(batch) > this.#maxUnansweredBytes;
     if (this.#isClosed || isFull) {
       this.#rejectedReadouts++;
-      this.#rejectedValues += count + explorationCount;
+      // Values that it left out are lost with it: the next readout has them again.
+      this.#rejectedValues += count + explorationCount + suppressed;
       const span = spanOf(batch);
       this.#rejectedSpan = joinSpans(this.#rejectedSpan, span);
       this.#unreportedSpan = joinSpans(this.#unreportedSpan, span);
