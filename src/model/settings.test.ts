@@ -25,6 +25,11 @@ test("an empty file is the embedded API on loopback with every default", () => {
     connect_timeout: 5000,
     answer_timeout: 3000,
     prepare_timeout: 60_000,
+    report: "all",
+    deadband: 0,
+    deadband_percent: 0,
+    heartbeat: 600_000,
+    key_readouts: 3_600_000,
   });
 });
 
