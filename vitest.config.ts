@@ -24,7 +24,7 @@ const LONGEST = [
   "test/faults/net/matrix.parts.test.ts",
   "test/conformance/drivers/opcua.test.ts",
   "test/faults/mqtt/poison.nightly.test.ts",
-  "test/faults/opcua/hosted-server.test.ts",
+  "test/faults/opcua/hosted-server.nightly.test.ts",
   "test/plant/demo-kill.nightly.test.ts",
   "test/e2e/platform.test.ts",
   "test/e2e/reload.test.ts",

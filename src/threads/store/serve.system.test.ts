@@ -15,7 +15,7 @@ import { serveStore } from "./serve.ts";
 
 const ENTRY = new URL("./worker.ts", import.meta.url);
 /** A margin for machines under load; nothing here takes a second. */
-const poll = <T>(look: () => T) => expect.poll(look, { timeout: 10_000 });
+const poll = <T>(look: () => T) => expect.poll(look, { timeout: 20_000 });
 
 const layout = plainLayout(10);
 const A = { id: "a", takesExploration: false };
@@ -546,7 +546,7 @@ describe("store worker", () => {
     for (let round = 0; round < 4; round++) {
       const worker = startWorker(file, client);
       const before = client.unanswered().batches;
-      await expect.poll(() => client.unanswered().batches < before || next - client.unanswered().batches > before).toBe(true);
+      await poll(() => client.unanswered().batches < before || next - client.unanswered().batches > before).toBe(true);
       // While batches are on their way, committed and not yet answered, or waiting: whichever it is.
       await worker.terminate();
     }

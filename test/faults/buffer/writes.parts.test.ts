@@ -5,9 +5,9 @@ import { describe, expect, it } from "vitest";
 import { memoryFolder, temporaryFolder } from "../../../src/buffer/testing/folder.ts";
 import { buildShim, hasCompiler } from "../../lab/shim.ts";
 
-const LIVES = 200;
+const LIVES = 80;
 
-describe.skipIf(!hasCompiler())("the n-th write fails, n = 1 to 200", () => {
+describe.skipIf(!hasCompiler())("the n-th write fails, n = 1 to 80", () => {
   it.each([
     ["EIO", 1],
     ["ENOSPC", 1],
