@@ -2,9 +2,9 @@ import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { atOnce } from "../base/timer.ts";
 import type { Layout } from "../model/layout.ts";
-import { matchesPattern, type ReportRules, ruleOf } from "../model/report-rules.ts";
 import { parseDataType, type Reading, type Value } from "../model/value.ts";
 import { ReportFilter } from "./report-filter.ts";
+import { type ReportRules, ruleOf } from "./report-rules.ts";
 
 const RULES: ReportRules = { deadband: 0, deadbandPart: 0, heartbeatMs: 60_000, keyEveryMs: 600_000, variables: [] };
 
@@ -168,19 +168,4 @@ describe("ReportFilter", () => {
       }),
     );
   });
-});
-
-describe("matchesPattern", () => {
-  it.each([
-    ["a", "a", true],
-    ["a", "ab", false],
-    ["*", "", true],
-    ["a*", "abc", true],
-    ["*c", "abc", true],
-    ["a*b*c", "a--b--c", true],
-    ["a*b*c", "a--c", false],
-    ["ab*ba", "aba", false],
-    ["*b*", "abc", true],
-    ["*aa*aa*", "aaa", false],
-  ])("%s and %s: %s", (pattern, name, is) => expect(matchesPattern(pattern, name)).toBe(is));
 });

@@ -1,9 +1,9 @@
 import type { Steps } from "../base/timer.ts";
 import { fitsType } from "../model/fits.ts";
 import type { Layout } from "../model/layout.ts";
-import { type ReportRule, type ReportRules, ruleOf } from "../model/report-rules.ts";
 import type { Reading, Readout, Scalar, Value } from "../model/value.ts";
 import { READINGS_AT_ONCE } from "./readings.ts";
+import { type ReportRule, type ReportRules, ruleOf } from "./report-rules.ts";
 
 /** Qualities as they are kept by place; `NONE`: the next one is reported. Bools are kept apart from the numbers 0 and 1. */
 const NONE = 0;

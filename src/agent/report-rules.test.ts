@@ -1,7 +1,6 @@
 import { expect, it } from "vitest";
-import { ruleOf } from "../model/report-rules.ts";
 import { sourceSettingsSchema } from "../model/settings.ts";
-import { rulesOf } from "./report-rules.ts";
+import { ruleOf, rulesOf } from "./report-rules.ts";
 
 const of = (settings: object) => rulesOf(sourceSettingsSchema.parse(settings));
 

@@ -9,14 +9,13 @@ import type { Condition } from "../model/condition.ts";
 import { ownFault } from "../model/failure.ts";
 import { FaultError } from "../model/fault.ts";
 import type { Layout, LayoutVariable } from "../model/layout.ts";
-import type { ReportRules } from "../model/report-rules.ts";
 import type { DataSource } from "../model/resources.ts";
 import type { Scaling } from "../model/scaling.ts";
 import { sourceSettingsSchema } from "../model/settings.ts";
 import { type DataType, formatDataType, type Reading, TYPE_EXAMPLES } from "../model/value.ts";
 import type { Variable } from "../model/variable.ts";
 import { type Warning, warning } from "../model/warning.ts";
-import { rulesOf } from "./report-rules.ts";
+import { type ReportRules, rulesOf } from "./report-rules.ts";
 import type { Problem } from "./status.ts";
 
 /** All that a source's task is made from; what its fingerprint covers. */

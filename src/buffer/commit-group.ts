@@ -133,7 +133,8 @@ export class CommitGroup {
   }
 }
 
-const suppressedIn = (batches: readonly NewBatch[]): number => batches.reduce((sum, { suppressed = 0 }) => sum + suppressed, 0);
+/** Values that the batches leave out. */
+export const suppressedIn = (batches: readonly NewBatch[]): number => batches.reduce((sum, { suppressed = 0 }) => sum + suppressed, 0);
 
 /** Values of all variables. */
 export const valuesIn = (batches: readonly Pick<NewBatch, "count" | "explorationCount">[]): number =>

@@ -1,4 +1,4 @@
-import { type CommitGroup, valuesIn } from "./commit-group.ts";
+import { type CommitGroup, suppressedIn, valuesIn } from "./commit-group.ts";
 import { prepareUnsaved, readUnsaved, writeUnsaved } from "./unsaved.ts";
 
 /** Keeps beside a file that takes nothing what would be lost uncounted if the process ended now, and counts it at the next start. */
@@ -42,9 +42,11 @@ export class Uncounted {
 
   /** Notes what is in the group, and `newOverflow` values that overflowed and are not in the file's account. */
   note(group: CommitGroup, newOverflow: number): void {
-    // Values that the batches left out were read, too, and are lost with them.
-    const waiting = valuesIn(group.batches) + group.suppressed;
-    const { not_stored: notStored = 0, overflow: before = 0 } = group.rejected;
+    // Values that batches left out were read, too, and are lost with them.
+    const leftOut = suppressedIn(group.batches);
+    const waiting = valuesIn(group.batches) + leftOut;
+    const { not_stored: rejected = 0, overflow: before = 0 } = group.rejected;
+    const notStored = rejected + group.suppressed - leftOut;
     const overflow = before + newOverflow;
     const isAny = waiting + notStored + overflow > 0;
     if (!isAny && !this.#isNoted) return;

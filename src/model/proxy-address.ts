@@ -1,3 +1,5 @@
+import { endText } from "./address.ts";
+
 /** A proxy on the way to a server, as the setting `proxy` names it. */
 export interface ProxyAddress {
   readonly protocol: "http" | "socks5";
@@ -56,5 +58,4 @@ export function proxyIn(options: unknown): ProxyAddress | undefined {
 }
 
 /** `http://proxy.example:3128`, without its user. Pure. */
-export const proxyName = ({ protocol, host, port }: ProxyAddress): string =>
-  `${protocol}://${host.includes(":") ? `[${host}]` : host}:${port}`;
+export const proxyName = ({ protocol, host, port }: ProxyAddress): string => `${protocol}://${endText({ address: host, port })}`;

@@ -78,9 +78,7 @@ export const sourceSettingsSchema = z.strictObject({
   max_connections: z.int().min(1).max(64).optional().describe("Connections the device takes at once; default: the driver's"),
   report: report
     .default("all")
-    .describe(
-      "Values that are reported: `all` of each readout, or `changes` alone (bad values, and what follows them, are always reported)",
-    ),
+    .describe("Values that a source reports: `all` of each readout, or only `changes` (and always bad values and the next good ones)"),
   deadband: deadband
     .default(0)
     .describe("With report: changes, a number is reported where it differs from the one reported last by more than this"),

@@ -2,6 +2,7 @@ import * as z from "zod";
 import type { Agent } from "../agent/agent.ts";
 import type { IsMeant } from "../agent/live-values.ts";
 import { nearest } from "../base/nearest.ts";
+import { matches } from "../base/wildcard.ts";
 import { toSourceStatus } from "../model/service-status.ts";
 import type { SourceInsight } from "../model/source-insight.ts";
 import { LocalRequestError } from "./local-socket.ts";
@@ -48,19 +49,4 @@ function meant(filter: string | undefined, variable: string | undefined): IsMean
   if (filter === undefined || filter === "") return () => true;
   const parts = filter.toLowerCase().split("*");
   return ({ name, address, uuid }) => [name, address, uuid].some((text) => matches(text.toLowerCase(), parts));
-}
-
-/** `parts`: what is between the `*` of a pattern; one part may be anywhere. In linear time, because readouts wait meanwhile. Pure. */
-export function matches(text: string, parts: readonly string[]): boolean {
-  const [first = "", ...rest] = parts;
-  const last = rest.pop();
-  if (last === undefined) return text.includes(first);
-  if (!text.startsWith(first)) return false;
-  let from = first.length;
-  for (const part of rest) {
-    const at = text.indexOf(part, from);
-    if (at === -1) return false;
-    from = at + part.length;
-  }
-  return text.length - last.length >= from && text.endsWith(last);
 }

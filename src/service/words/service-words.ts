@@ -75,7 +75,7 @@ export const bufferWords = ({
   removed_sinks,
 }: ServiceStatus["buffer"]): readonly string[] => [
   `${left ? `${leftWords(left)}; ` : ""}${formatBytes(bytes)} of ${formatBytes(max_bytes)}; ${formatBytes(unanswered_bytes)} being written${rejectedWords(rejected)}`,
-  ...(suppressed > 0 ? [`${suppressed} values were as reported last, and not reported again`] : []),
+  ...(suppressed > 0 ? [`${suppressed} values equalled the last reported ones and were not reported again`] : []),
   ...(lost ? [`loss unknown since ${lost.since}: ${lost.why}`] : []),
   ...removed_sinks.map(removedWords),
 ];
@@ -84,7 +84,7 @@ export const bufferWords = ({
 export function sparedWords({ values_read: read, values_unchanged: unchanged }: SourceStatus["counters"]): string | undefined {
   if (unchanged === 0) return undefined;
   const percent = Math.min(100, (100 * unchanged) / Math.max(1, read));
-  return `changes alone; ${unchanged} values (${percent.toFixed(percent < 99 ? 0 : 1)} %) were as reported last, and spared`;
+  return `only changes; ${unchanged} values (${percent.toFixed(percent < 99 ? 0 : 1)} %) equalled the last reported ones`;
 }
 
 const HOUR_MS = 3_600_000;

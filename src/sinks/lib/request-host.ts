@@ -1,9 +1,9 @@
 import { isIP } from "node:net";
+import { endText } from "../../model/address.ts";
 import { hostProblem } from "../../model/host.ts";
 
 /** `host:port` of a proxy or a server, an IPv6 address in brackets. Pure. */
-export const hostPortOf = ({ host, port }: { readonly host: string; readonly port: number }): string =>
-  `${host.includes(":") ? `[${host}]` : host}:${port}`;
+export const hostPortOf = ({ host, port }: { readonly host: string; readonly port: number }): string => endText({ address: host, port });
 
 /** Says why a host cannot go into a request as it is; undefined: it can. Pure. */
 export function requestHostProblem(host: string): string | undefined {

@@ -20,4 +20,5 @@ export function linkReport(link: LinkWindow, rate: PublishRate): LinkReport {
   };
 }
 
-const twoDigits = (number: number): number => Number(number.toPrecision(2));
+/** A number as people are shown it. */
+export const twoDigits = (number: number): number => Number(number.toPrecision(2));

@@ -1,5 +1,6 @@
 import { type Warning, warning } from "../../model/warning.ts";
 import type { PublishRate } from "../lib/publish-rate.ts";
+import { twoDigits } from "./link-report.ts";
 
 /** Says that the broker accepts fewer publishes than come; empty where it does not, or the settings limit them. */
 export function rateWarnings(rate: PublishRate): readonly Warning[] {
@@ -8,7 +9,7 @@ export function rateWarnings(rate: PublishRate): readonly Warning[] {
   return [
     warning(
       "broker_limits_publishes",
-      `the broker accepts about ${Number(perS.toPrecision(2))} publishes a second from this client: what comes above that waits, and is delivered later`,
+      `the broker accepts about ${twoDigits(perS)} publishes a second from this client: further ones wait and arrive later`,
     ),
   ];
 }

@@ -209,7 +209,7 @@ export function topicNeed({ payload, retain, topic_words: words = {}, ...others 
   if (primaryHostId !== undefined) return `primary_host_id needs payload: sparkplug, and payload is ${payload}`;
   const unknown = placeholdersOf(topic).find((word) => !OWN_PLACEHOLDERS.includes(word) && !Object.hasOwn(words, word));
   if (unknown !== undefined)
-    return `topic_words: the topic ${JSON.stringify(topic.slice(0, 200))} has {${unknown}}; add what stands for it (topic_words.${unknown}=…), or use ${OWN_PLACEHOLDERS.map((word) => `{${word}}`).join(", ")}`;
+    return `topic_words: the topic ${JSON.stringify(topic.slice(0, 200))} has {${unknown}}; add its text (topic_words.${unknown}=…), or use ${OWN_PLACEHOLDERS.map((word) => `{${word}}`).join(", ")}`;
   const refusal = compressionProblem(others.compression);
   if (refusal !== undefined) return refusal;
   if (others.compression !== "none" && (payload === "value" || payload === "raw"))
