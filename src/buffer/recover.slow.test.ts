@@ -10,6 +10,7 @@ import { SCHEMA_VERSION } from "./schema.ts";
 import { Store, type StoreListener } from "./store.ts";
 import { A, append, batch, layout, open } from "./testing/file.ts";
 import { temporaryFolder } from "./testing/folder.ts";
+import { deafListener } from "./testing/listener.ts";
 
 const poll = <T>(look: () => T) => expect.poll(look, { timeout: 10_000 });
 
@@ -35,20 +36,14 @@ function startStore(file: string) {
   const stored: StoredBatch[] = [];
   const state: { ledger: Ledger | undefined } = { ledger: undefined };
   const listener: StoreListener = {
+    ...deafListener,
     ready: (life) => store.begin(life),
-    committed: () => {},
-    rejected: () => {},
     ledger: (ledger) => {
       state.ledger = ledger;
     },
     alarm: ({ text }) => alarms.push(text),
     note: (message) => notes.push(message),
-    sinks: () => {},
     stored: (batches) => stored.push(...batches),
-    unstored: () => {},
-    shown: () => {},
-    takesUnstored: () => "none",
-    losses: () => {},
   };
   const store = new Store({ file, run: "r", maxBytes: 2 ** 30, maxAgeMs: 1e9, commitDelayMs: 5, ledgerIntervalMs: 10 }, listener);
   store.start();

@@ -5,6 +5,7 @@ import type { Ledger } from "./buffer.ts";
 import { Store, type StoreListener } from "./store.ts";
 import { A, batch, layouts, open } from "./testing/file.ts";
 import { temporaryFolder } from "./testing/folder.ts";
+import { deafListener } from "./testing/listener.ts";
 import { prepareUnsaved, writeUnsaved } from "./unsaved.ts";
 
 const LOOK_MS = 5;
@@ -15,23 +16,15 @@ function startStore(file: string, run: string) {
   const alarms: string[] = [];
   const state: { ledger: Ledger | undefined; lives: number } = { ledger: undefined, lives: 0 };
   const listener: StoreListener = {
+    ...deafListener,
     ready(life) {
       state.lives = life;
       store.begin(life);
     },
-    committed: () => {},
-    rejected: () => {},
     ledger: (ledger) => {
       state.ledger = ledger;
     },
-    note: () => {},
     alarm: ({ text }) => alarms.push(text),
-    sinks: () => {},
-    stored: () => {},
-    unstored: () => {},
-    shown: () => {},
-    takesUnstored: () => "none",
-    losses: () => {},
   };
   const options = {
     file,

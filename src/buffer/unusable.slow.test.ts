@@ -7,6 +7,7 @@ import { isOfFile, takesNewFile } from "./set-aside.ts";
 import { Store } from "./store.ts";
 import { A, append, batch, layouts, open } from "./testing/file.ts";
 import { temporaryFolder } from "./testing/folder.ts";
+import { deafListener } from "./testing/listener.ts";
 
 const poll = <T>(look: () => T) => expect.poll(look, { timeout: 10_000 });
 
@@ -18,6 +19,7 @@ function startStore(file: string, unusableAfterMs: number) {
   const store = new Store(
     { file, run: "r2", maxBytes: 2 ** 30, maxAgeMs: 1e9, commitDelayMs: 5, ledgerIntervalMs: 5, retryMs: 20, unusableAfterMs },
     {
+      ...deafListener,
       ready(life) {
         store.begin(life);
         for (const { key, layout } of layouts) store.addLayout(key, layout);
@@ -26,18 +28,11 @@ function startStore(file: string, unusableAfterMs: number) {
       committed: (upTo) => {
         state.upTo = upTo;
       },
-      rejected: () => {},
       ledger: (ledger) => {
         state.ledger = ledger;
       },
-      note: () => {},
       alarm: ({ text }) => alarms.push(text),
-      sinks: () => {},
       stored: (batches) => stored.push(...batches),
-      unstored: () => {},
-      shown: () => {},
-      takesUnstored: () => "none",
-      losses: () => {},
     },
   );
   store.start();

@@ -10,6 +10,7 @@ import { openReader } from "../../../src/buffer/reader.ts";
 import { Store } from "../../../src/buffer/store.ts";
 import { A, append, batch, taken } from "../../../src/buffer/testing/file.ts";
 import { temporaryFolder } from "../../../src/buffer/testing/folder.ts";
+import { deafListener } from "../../../src/buffer/testing/listener.ts";
 import { plainLayout, plainReadout } from "../../../src/buffer/testing/readouts.ts";
 import { errorCode } from "../../../src/model/failure.ts";
 import type { Warning } from "../../../src/model/warning.ts";
@@ -146,23 +147,9 @@ describe.skipIf(!canMount())("a start on a full disk", () => {
   it("is told of before: a bound above the room of the disk, at the start and where it is changed", () => {
     const disk = mountSmall(8_000_000);
     const alarms: string[] = [];
-    const nothing = (): void => {};
     const store = new Store(
       { file: join(disk, "buffer.db"), run: "r1", maxBytes: 2 ** 30, maxAgeMs: 1e12, looksAtDisk: true },
-      {
-        ready: nothing,
-        committed: nothing,
-        rejected: nothing,
-        ledger: nothing,
-        note: () => {},
-        alarm: ({ text }) => alarms.push(text),
-        sinks: nothing,
-        stored: nothing,
-        unstored: nothing,
-        shown: nothing,
-        takesUnstored: () => "none",
-        losses: nothing,
-      },
+      { ...deafListener, ready: () => {}, alarm: ({ text }) => alarms.push(text) },
     );
     store.start();
     expect(alarms).toEqual([
