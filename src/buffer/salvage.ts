@@ -30,7 +30,10 @@ const COPIED = ["rejected", "stamp"] as const;
 const WANTED = ["gap", "age", "start"] as const;
 
 /** Columns that tables of older versions lack. */
-const ADDED: Readonly<Record<string, object>> = { meta: { overflow_of_run: 0 }, sink: { delivered_unstored: 0, unconfirmed: 0 } };
+const ADDED: Readonly<Record<string, object>> = {
+  meta: { overflow_of_run: 0 },
+  sink: { delivered_unstored: 0, unconfirmed: 0, filtered: 0 },
+};
 
 /** The outcome for a damaged file. */
 export interface Salvaged {
