@@ -142,14 +142,16 @@ export class FarSide {
 
   judge({ sinceMs, untilMs, notBeforeMs = Number.NEGATIVE_INFINITY, isOpenEnd = false }: Span): Judgement {
     const all = [...this.#stored.values()].filter(({ firstMs }) => Number.isFinite(firstMs));
-    const least = all.length > 0 ? Math.min(...all.map(({ firstMs }) => firstMs)) : Number.NEGATIVE_INFINITY;
+    // Nothing at all came of what was listened to: its own beginning counts.
+    const least = all.length === 0 && Number.isFinite(notBeforeMs) ? notBeforeMs : Math.min(...all.map(({ firstMs }) => firstMs));
     const begin = Math.max(least, notBeforeMs) + MARGIN_MS;
     const end = Math.max(...all.map(({ lastMs }) => lastMs)) - MARGIN_MS;
     const judging = new Judging();
     for (const [uuid, { names, minutes }] of this.#stated) {
       const own = [uuid, ...names].flatMap((key) => this.#stored.get(key) ?? []);
       const firstMs = sinceMs ?? Math.max(notBeforeMs, Math.min(begin, ...own.map((stored) => stored.firstMs)));
-      const lastMs = untilMs ?? (isOpenEnd ? Number.POSITIVE_INFINITY : Math.max(end, ...own.map((stored) => stored.lastMs)));
+      const lastMs =
+        untilMs ?? (isOpenEnd || all.length === 0 ? Number.POSITIVE_INFINITY : Math.max(end, ...own.map((stored) => stored.lastMs)));
       const isIn = (time: number): boolean => time >= firstMs && time <= lastMs;
       judging.source(
         [...names].at(-1) ?? uuid,
