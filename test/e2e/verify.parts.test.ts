@@ -92,7 +92,7 @@ describe.skipIf(!hasMosquitto && process.env["COLLECTOR_REQUIRE_PARTS"] !== "1")
       await api.patch(`/v2/data-sources/${source}`, { readout_interval: INTERVAL_MS });
       for (let n = 0; n < 3; n++) await api.post("/ext/v1/variables", { data_source: source, name: `v${n}`, address: `holding:${n}` });
     }
-    /** So many messages of values more have come of each source. */
+    /** Waits for more messages of values of each source. */
     const flows = async (more: number): Promise<void> => {
       const values = (): number[] => {
         const topics = linesNow().flatMap((line) => /"topic":"([^"]*\/values)"/.exec(line)?.[1] ?? []);

@@ -135,7 +135,7 @@ their fields and by their values; addresses and names of machines stay. Look it 
 /** `collector verify`. */
 export const VERIFY: Verb = {
   usage: "verify <sink> [file]",
-  description: "Compare what arrived at the far side of a data sink with what its broker acknowledged; name each readout that differs.",
+  description: "Compare a received copy of a data sink's values with what its broker acknowledged; name each readout that differs.",
   args: {
     sink: "name or uuid of a data sink of the type mqtt, which has manifest=true",
     file: "stored messages or rows, one JSON a line; - for a pipe; absent: what the broker sends for the time of --for",

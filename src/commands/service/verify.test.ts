@@ -59,7 +59,7 @@ describe("collector verify SINK FILE", () => {
     const { code, out, err } = await verify(fileOf(...lines));
     expect([code, err]).toEqual([0, ""]);
     expect(out).toBe(
-      "broker: 4 readouts of 1 data source, 2026-11-20T09:00:00.123Z to 2026-11-20T09:00:03.123Z\nEach is at the far side as the broker acknowledged it.\n",
+      "broker: 4 readouts of 1 data source, 2026-11-20T09:00:00.123Z to 2026-11-20T09:00:03.123Z\nEach is in the copy as the broker acknowledged it.\n",
     );
   });
 

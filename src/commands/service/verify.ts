@@ -5,7 +5,7 @@ import { toJson } from "../../base/json.ts";
 import { messageOf } from "../../model/failure.ts";
 import { ReasonError } from "../../model/reason.ts";
 import { parseExact } from "../../sinks/mqtt/manifest/content.ts";
-import { FarSide, type Finding, type Judgement, type Span } from "../../sinks/mqtt/manifest/far-side.ts";
+import { type Finding, type Judgement, ReceivedCopy, type Span } from "../../sinks/mqtt/manifest/received-copy.ts";
 import type { TargetOptions } from "../device/browse-target.ts";
 import { durationOf, failureLines, failureObject } from "../device/device.ts";
 import { type CommandIo, complain, EXIT, type ExitCode, UsageError } from "../io.ts";
@@ -34,32 +34,32 @@ interface Taken {
 }
 
 /**
- * `collector verify SINK [FILE]`: compares the far side's copy of a sink's values with what the broker has acknowledged. Ends with 0, 1 where
+ * `collector verify SINK [FILE]`: compares a received copy of a sink's values with what the broker has acknowledged. Ends with 0, 1 where
  * something differs, and 3 where it cannot be seen. Throws UsageError.
  */
 export async function verify(sink: string, file: string | undefined, options: VerifyOptions, io: CommandIo): Promise<ExitCode> {
   const forMs = durationOf("--for", options.for ?? DEFAULT_FOR);
   const asked = { sinceMs: timeOf("--since", options.since), untilMs: timeOf("--until", options.until) };
   if (file !== undefined && options.for !== undefined) throw new UsageError("--for: is for what the broker sends; leave it out, or FILE");
-  const farSide = new FarSide();
+  const copy = new ReceivedCopy();
   const taken: Taken = { messages: 0, unreadable: 0 };
   const take = (text: string): void => {
     taken.messages++;
     const json = jsonIn(text);
     if (json === undefined) taken.unreadable++;
-    else farSide.take(json);
+    else copy.take(json);
   };
   let span: Span = { ...asked, isOpenEnd: true };
   let endpoint = sink;
   try {
-    if (file === undefined || !(await takeFile(file, take, taken, farSide, io))) {
+    if (file === undefined || !(await takeFile(file, take, taken, copy, io))) {
       const { brokerOf } = await import("./verify-broker.ts");
       const exit = await brokerOf(sink, options, io, async (broker) => {
         endpoint = broker.endpoint;
         const startMs = performance.now();
         const stop = tellProgress(io, () => {
           const leftMs = Math.max(0, forMs - (performance.now() - startMs));
-          return `${taken.messages} messages, ${farSide.readouts} readouts; ${formatDuration(Math.ceil(leftMs / 1000) * 1000)} left`;
+          return `${taken.messages} messages, ${copy.readouts} readouts; ${formatDuration(Math.ceil(leftMs / 1000) * 1000)} left`;
         });
         const begun = (): void => {
           if (file === undefined) span = { ...span, notBeforeMs: Date.now() };
@@ -81,14 +81,14 @@ export async function verify(sink: string, file: string | undefined, options: Ve
     return EXIT.sourceFailed;
   }
   if (io.signal.aborted) return EXIT.interrupted;
-  return report(sink, farSide, span, taken, options, io);
+  return report(sink, copy, span, taken, options, io);
 }
 
-function report(sink: string, farSide: FarSide, span: Span, taken: Taken, { json = false }: VerifyOptions, io: CommandIo): ExitCode {
-  const judgement = farSide.judge(span);
+function report(sink: string, copy: ReceivedCopy, span: Span, taken: Taken, { json = false }: VerifyOptions, io: CommandIo): ExitCode {
+  const judgement = copy.judge(span);
   const { findings, readouts } = judgement;
   if (taken.unreadable > 0) complain(io, `${taken.unreadable} of ${taken.messages} messages cannot be read as JSON and were left out`);
-  const problem = readouts === 0 ? unseen(farSide) : undefined;
+  const problem = readouts === 0 ? unseen(copy) : undefined;
   if (json) {
     const ok = problem === undefined && findings.length === 0;
     io.stdout.write(
@@ -100,8 +100,8 @@ function report(sink: string, farSide: FarSide, span: Span, taken: Taken, { json
   return findings.length === 0 ? EXIT.good : EXIT.variableBad;
 }
 
-const unseen = (farSide: FarSide): string =>
-  farSide.hasManifest
+const unseen = (copy: ReceivedCopy): string =>
+  copy.hasManifest
     ? "the manifest and the copy have no time in common: verify for longer (--for 5min), or name the time with --since and --until"
     : "there is no manifest: set manifest=true of the sink (collector sink set NAME manifest=true), and wait for two minutes";
 
@@ -113,7 +113,7 @@ export function linesOf(sink: string, judgement: Judgement): readonly string[] {
   return [
     `${sink}: ${readouts} readouts of ${sources} data source${sources === 1 ? "" : "s"}, ${from} to ${to}`,
     ...(findings.length === 0
-      ? ["Each is at the far side as the broker acknowledged it."]
+      ? ["Each is in the copy as the broker acknowledged it."]
       : formatTable([["WHAT", "SOURCE", "TIME", "ID", "DETAIL"], ...shown.map(rowOf)])),
     ...(findings.length > shown.length ? [`… ${findings.length - shown.length} more; --json has all`] : []),
     ...(findings.length > 0 ? [[...kinds].map(([kind, of]) => `${of.length} ${kind}`).join(", ")] : []),
@@ -140,9 +140,9 @@ const rowOf = ({ kind, source, time, id, values, readouts }: Finding): readonly 
 ];
 
 /** Returns whether a manifest is in it. */
-async function takeFile(file: string, take: (text: string) => void, taken: Taken, farSide: FarSide, io: CommandIo): Promise<boolean> {
+async function takeFile(file: string, take: (text: string) => void, taken: Taken, copy: ReceivedCopy, io: CommandIo): Promise<boolean> {
   const stream: Readable = file === "-" ? io.stdin : createReadStream(file);
-  const stop = tellProgress(io, () => `${taken.messages} lines, ${farSide.readouts} readouts`);
+  const stop = tellProgress(io, () => `${taken.messages} lines, ${copy.readouts} readouts`);
   try {
     for await (const line of textLines(stream)) {
       if (io.signal.aborted) break;
@@ -155,7 +155,7 @@ async function takeFile(file: string, take: (text: string) => void, taken: Taken
     stop();
     stream.destroy();
   }
-  return farSide.hasManifest;
+  return copy.hasManifest;
 }
 
 /** Throws RangeError at a line that is too long. */

@@ -14,9 +14,9 @@ import { TopicOwners } from "../topic-owners.ts";
 import { parseTopic } from "../topics.ts";
 import { type ValueOptions, ValuePublisher } from "../values.ts";
 import { hashOf, parseExact } from "./content.ts";
-import { FarSide, type Judgement, type Span } from "./far-side.ts";
 import { ManifestJournal } from "./journal.ts";
 import { Manifest, MINUTE_MS } from "./manifest.ts";
+import { type Judgement, ReceivedCopy, type Span } from "./received-copy.ts";
 
 const ctx: Context = { signal: new AbortController().signal, log: silentLog };
 const journalIn = (folder?: string) => new ManifestJournal({ folder, uuid: "sink", endpoint: "broker:1883", log: silentLog });
@@ -85,9 +85,9 @@ function statements(manifest: Manifest, maxBytes = 100_000): readonly string[] {
 }
 
 function judged(messages: readonly string[], manifests: readonly string[], span: Span = { isOpenEnd: true }): Judgement {
-  const farSide = new FarSide();
-  for (const text of [...messages, ...manifests]) expect(farSide.take(parseExact(text)), text).toBe(true);
-  return farSide.judge(span);
+  const copy = new ReceivedCopy();
+  for (const text of [...messages, ...manifests]) expect(copy.take(parseExact(text)), text).toBe(true);
+  return copy.judge(span);
 }
 const kindsOf = ({ findings }: Judgement) => findings.map(({ kind, id, time }) => `${kind} ${id} ${(Date.parse(time) - TIME) / 1000}`);
 const at = (texts: readonly string[], index: number): string => texts.at(index) ?? "";
@@ -144,7 +144,7 @@ test("a part of a readout that is lost, a digit of a 64-bit integer that is chan
   expect(judgement.findings[0]?.values).toMatchObject({ expected: 4 });
 });
 
-test("what was under way as the connection ended comes again in another division: it counts once", async () => {
+test("a batch that was under way as the connection ended comes again in another division: it counts once", async () => {
   const manifest = newManifest();
   const { sent, write } = publisher(manifest, { maxPacketBytes: 320 }, (number) => (number === 2 ? undefined : { type: "accepted" }));
   await expect(write(batch(0, 5))).rejects.toThrow("closed");
@@ -275,6 +275,18 @@ test("a source of which nothing came is missed, where others show that something
   expect(new Set(findings.map(({ kind, source }) => `${kind} ${source}`))).toEqual(new Set(["missing oven-2"]));
   // From a minute after the first to a minute before the last.
   expect(findings.map(({ time }) => (Date.parse(time) - TIME) / 1000)).toEqual(Array.from({ length: 110 }, (_, i) => 70 + i));
+});
+
+test("the record in the README is what this writes", async () => {
+  const manifest = newManifest();
+  const { write } = publisher(manifest);
+  const layout = layoutOf(variableOf("temp", "float64"));
+  const one = (time: number, value: number) => readoutOf([good(value)], { time });
+  await write({ id: idOf(118), layout, readouts: [one(TIME, 21.5)], backlog: false });
+  await write({ id: idOf(119, 127), layout, readouts: [one(TIME + 1000, 21.6)], backlog: false });
+  const readme = readFileSync(path.join(import.meta.dirname, "../README.md"), "utf8");
+  const [, example = ""] = /^## Manifest$[\s\S]*?```json\n([\s\S]*?)```/m.exec(readme) ?? [];
+  expect(JSON.parse(at(statements(manifest), 0))).toEqual(JSON.parse(example));
 });
 
 test("the hash is the documented one, and the same for values as a database writes them", () => {

@@ -18,7 +18,7 @@ const manifestSchema = headSchema.extend({ minutes: z.array(minuteSchema), losse
 const statementSchema = z.union([manifestSchema, recordSchema]);
 
 /**
- * A fault of a readout at the far side. missing: it is not there; incomplete: some of its values are not; different: another content;
+ * A fault of a readout in the copy. missing: it is not there; incomplete: some of its values are not; different: another content;
  * double: it is there under identifiers of two readouts.
  */
 export interface Finding {
@@ -97,14 +97,14 @@ interface Stated {
   readonly minutes: Map<number, StatedMinute>;
 }
 
-/** Values at the far side, at most: about 1 GB of memory. */
+/** Values of a copy, at most: about 1 GB of memory. */
 const MAX_VALUES = 10_000_000;
 const MAX_IDS = 8;
 /** Sources are not read and published in step: so far from both ends of what came a source of which nothing came counts. */
 const MARGIN_MS = 60_000;
 
-/** The far side's copy, and the manifests for it, in whatever order they come. */
-export class FarSide {
+/** A received copy, and the manifests for it, in whatever order they come. */
+export class ReceivedCopy {
   /** By uuid where messages say it, else by name. */
   readonly #stored = new Map<string, Stored>();
   /** By uuid. */
@@ -266,7 +266,7 @@ class Judging {
     }
   }
 
-  /** Readouts at the far side of a source. */
+  /** Readouts of a source in the copy. */
   stored(readouts: ReadonlyMap<number, Held>, minutes: ReadonlyMap<number, StatedMinute>, isIn: (time: number) => boolean): void {
     for (const [time, { isRepeated }] of readouts) {
       if (!isIn(time)) continue;
