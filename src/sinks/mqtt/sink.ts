@@ -1,4 +1,5 @@
 import type { Context } from "../../model/context.ts";
+import { isLossReason } from "../../model/loss.ts";
 import { nameInCommand } from "../../model/name-in-command.ts";
 import { proxyIn } from "../../model/proxy-address.ts";
 import { ReasonError } from "../../model/reason.ts";
@@ -340,7 +341,7 @@ class MqttSink implements Sink {
   }
 
   async publishLoss(loss: PublishedLoss): Promise<boolean> {
-    if (this.#manifests) this.#memory.manifest().lost(loss);
+    if (this.#manifests && isLossReason(loss.reason)) this.#memory.manifest().lost(loss);
     if (this.#channel.suspended !== undefined) return false;
     const topic = lossTopic(this.#plan);
     const refusal = await this.#channel.publish(topic, writeLoss(loss), false);
