@@ -4,6 +4,7 @@ import { ReasonError } from "../../src/model/reason.ts";
 import { isSourceTime } from "../../src/model/source-time.ts";
 import type { Reading } from "../../src/model/value.ts";
 import { type Warning, warning } from "../../src/model/warning.ts";
+import { isTrustOver, lifeWarnings } from "../../src/model/words/certificate-life.ts";
 import type { Discovered, DriverContext, Endpoint, Limits, Point, Session } from "../driver.ts";
 import { isCounted, type OpcuaAddress, type ResolvedAddress } from "./address.ts";
 import type { ReadAnswer } from "./answers.ts";
@@ -316,12 +317,15 @@ class OpcuaSession implements Session<OpcuaAddress, OpcuaRead, Limits> {
     return discoverWith(this.#opened, this.#capabilities, ctx);
   }
 
+  /** False also where the trust in an expired certificate is over: the next session says so. */
   alive(): boolean {
-    return this.#opened.channel.alive();
+    const { channel, life } = this.#opened;
+    return channel.alive() && !(life && isTrustOver(life, Date.now()));
   }
 
   warnings(): readonly Warning[] {
-    return [...this.#warnings, ...this.#json.warnings()];
+    const { life } = this.#opened;
+    return [...this.#warnings, ...(life ? lifeWarnings(life, Date.now()) : []), ...this.#json.warnings()];
   }
 
   close(): Promise<void> {

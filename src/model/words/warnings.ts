@@ -136,6 +136,21 @@ export const WARNINGS = {
     "The certificate of the other side names another host.",
     "Nothing, where it was compared by its thumbprint.",
   ),
+  certificate_expires: w(
+    "warning",
+    "The certificate of a server or a client ends soon.",
+    "Renew it at the other side, and trust the new one: `collector pki list`.",
+  ),
+  certificate_forgiven: w(
+    "warning",
+    "A certificate has expired, and a person trusts it for a while all the same.",
+    "Renew it at the other side before the day that the text names.",
+  ),
+  certificate_weak: w(
+    "warning",
+    "The certificate of a server or a client has a weak key or signature.",
+    "Renew it at the other side with RSA 2048 or more and SHA-256.",
+  ),
   own_certificate_expires: w(
     "warning",
     "The collector's own certificate ends soon, or another one is waiting.",
