@@ -102,6 +102,8 @@ export const WARNINGS = {
     "The server is reached by another address than its endpoint URL has.",
     "Nothing, where a NAT or a tunnel is between them.",
   ),
+  server_not_running: w("warning", "The server says that it does not run as it should.", "Look at the server: the text has its state."),
+  server_restarted: w("note", "The server was started again.", "Nothing, where somebody meant to."),
   namespaces_renumbered: w(
     "warning",
     "The server was started with other namespaces.",
