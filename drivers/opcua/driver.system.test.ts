@@ -425,7 +425,10 @@ describe("a server that restarts", () => {
       { value: -2.25e-300 },
     ]);
     expect(codesOf(renewed.warnings?.())).toContain("namespaces_renumbered");
-    expect(textsOf(renewed.warnings?.())).toEqual([expect.stringContaining("renumbered its namespaces")]);
+    expect(textsOf(renewed.warnings?.())).toEqual([
+      expect.stringContaining("renumbered its namespaces"),
+      expect.stringMatching(/^the server has started again: it runs since \S+, before it ran since /),
+    ]);
   });
 });
 
@@ -433,7 +436,7 @@ describe("writing", () => {
   it("is no part of a session", async () => {
     const simulator = await start();
     const session = await open(detailsOf(simulator.port), context());
-    expect(Object.keys(session).sort()).toEqual(["alive", "close", "discover", "epoch", "limits", "prepare", "read", "warnings"]);
+    expect(Object.keys(session).sort()).toEqual(["about", "alive", "close", "discover", "epoch", "limits", "prepare", "read", "warnings"]);
   });
 
   it("is refused by the channel, on the encoded request, before anything is sent", async () => {
