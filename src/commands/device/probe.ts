@@ -91,7 +91,7 @@ async function report(
   const walked = await walk(target, { io, log: personLog(io), timeoutMs, tell: (step) => print([stepLine(step)]) });
   if (io.signal.aborted) return EXIT.interrupted;
   if (options.json) io.stdout.write(`${toJson(toObject(walked, known, driver.type, endpoint))}\n`);
-  else print(endLines(walked, known, endpoint));
+  else print([...walked.notes.map((note) => `  Note: ${note}`), ...endLines(walked, known, endpoint)]);
   return worstOf(walked.failure !== undefined, walked.fault !== undefined);
 }
 
@@ -130,7 +130,12 @@ const secondLines = (known: Known | undefined): readonly string[] =>
     ? ["The service reads this device now: it may take no second connection. `collector status SOURCE` shows what the service sees."]
     : [];
 
-function toObject({ steps, failure, fault, nextStep: found }: Walked, known: Known | undefined, type: string, endpoint: string): object {
+function toObject(
+  { steps, failure, fault, notes, nextStep: found }: Walked,
+  known: Known | undefined,
+  type: string,
+  endpoint: string,
+): object {
   return {
     ok: !failure && !fault,
     source: { ...(known && { name: known.name }), type, endpoint },
@@ -138,6 +143,7 @@ function toObject({ steps, failure, fault, nextStep: found }: Walked, known: Kno
       ? { state: known.status.status.state, since: known.status.since, last_readout_at: known.status.status.last_readout_at }
       : null,
     steps: stepObjects(steps),
+    notes,
     ...(fault && { fault: fault.fault, detail: fault.detail ?? null, next_step: found ?? explainFault(fault.fault).nextStep }),
     ...(failure && failureObject(failure, endpoint, { ...(known && { source: known.name }), nextStep: found })),
   };
