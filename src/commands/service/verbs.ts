@@ -26,12 +26,13 @@ export const RUN: Verb = {
 
 /** `collector status`. */
 export const STATUS: Verb = {
-  usage: "status [source]",
+  usage: "status [name]",
   description: "Show the state of the running service's sources and sinks, and what to do about failures.",
-  args: { source: "name or uuid of one data source: all that is known of it" },
+  args: { name: "name or uuid of one data source or data sink: all that is known of it" },
   examples: [
     "collector status",
     "collector status press-1",
+    "collector status plant-broker",
     "collector status --failing",
     "collector status --json | jq '.sources[] | {name, state: .status.state.type}'",
   ],
