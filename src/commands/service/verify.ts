@@ -67,7 +67,6 @@ export async function verify(sink: string, file: string | undefined, options: Ve
         };
         await broker.listen({ ...(file === undefined && { forMs }), take: (payload) => take(payload.toString()), begun }).finally(stop);
       });
-      if (io.signal.aborted) return EXIT.interrupted;
       // Why is said.
       if (exit !== EXIT.good) return exit === EXIT.ownFailure ? EXIT.sourceFailed : exit;
       if (file !== undefined) span = asked;
@@ -81,7 +80,9 @@ export async function verify(sink: string, file: string | undefined, options: Ve
     else writeLines(io, failureLines(error, endpoint, about));
     return EXIT.sourceFailed;
   }
-  if (io.signal.aborted) return EXIT.interrupted;
+  // Ctrl-C ends listening: what has come until then is judged.
+  const hasBegun = span.notBeforeMs !== undefined;
+  if (io.signal.aborted && !hasBegun) return EXIT.interrupted;
   return report(sink, copy, span, taken, options, io);
 }
 
