@@ -149,7 +149,10 @@ export const VERIFY: Verb = {
     "collector verify broker --json | jq '.findings[] | {kind, source, id, time}'",
   ],
   options: [
-    { flags: "--for <duration>", description: "listen to the broker for this time; two whole minutes at least (default: 3min)" },
+    {
+      flags: "--for <duration>",
+      description: "listen to the broker for this time, or until Ctrl-C; two whole minutes at least (default: 3min)",
+    },
     { flags: "--since <time>", description: "judge readouts from this time on; absent: from the first one that arrived" },
     { flags: "--until <time>", description: "judge readouts up to this time" },
     PASSWORD_FILE,
