@@ -335,7 +335,7 @@ export function stepOf(
 
 type Validity = Pick<Certificate, "notBefore" | "notAfter"> & Partial<Pick<Certificate, "isSelfSigned">>;
 
-/** What people have to do for a certificate that an authority signed. */
+/** The step that people have to take for a certificate that an authority signed. */
 function renewalWords({ notAfter }: Certificate, nowMs: number): string | undefined {
   if (nowMs < notAfter - ANNOUNCE_DAYS * DAY_MS) return undefined;
   const ends = nowMs < notAfter ? "expires" : "expired";
