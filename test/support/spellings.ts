@@ -14,6 +14,9 @@ import { SPELLINGS as MODBUS } from "../../drivers/modbus_tcp/spellings-table.ts
 import * as s7 from "../../drivers/s7/address.ts";
 import { FORMS as S7_FORMS } from "../../drivers/s7/spellings.ts";
 import { SPELLINGS as S7 } from "../../drivers/s7/spellings-table.ts";
+import * as vendorA from "../../drivers/vendor_a/address.ts";
+import { FORMS as VENDOR_A_FORMS } from "../../drivers/vendor_a/spellings.ts";
+import { SPELLINGS as VENDOR_A } from "../../drivers/vendor_a/spellings-table.ts";
 import { type DataType, formatDataType } from "../../src/model/value.ts";
 
 export interface Subject {
@@ -124,6 +127,28 @@ export const SUBJECTS: Readonly<Record<string, Subject>> = {
         ),
       ),
       joined(one("T", "TIM", "C", "CNT"), number(4095).map(String), one("", "[3]")),
+    ),
+  },
+  vendor_a: {
+    driver: {},
+    forms: VENDOR_A_FORMS,
+    tools: VENDOR_A,
+    place(text, wanted) {
+      const { address, type } = vendorA.parseAddress(text, wanted);
+      const { program, steps, bit, count } = address;
+      const path = steps.map((step) => (typeof step === "string" ? step : `#${step.join(",")}`)).join(" ");
+      return `${program ?? "controller"} ${path}${bit === undefined ? "" : ` bit ${bit}`}${count === undefined ? "" : ` x${count}`} ${formatDataType(type)}`;
+    },
+    own: fc.oneof(
+      joined(
+        one("", "Program:Main."),
+        one("Tag", "_x9", "N7", "Counts", "O", "T4", "Motor_1"),
+        one("", "[3]", "[1,2]", "[1, 2, 3]"),
+        one("", ".Speed", ".Sub[2]", ".LEN.ACC", ".DATA"),
+        one("", ".5", ".31"),
+      ),
+      joined(one("Tag", "Arr[2]"), one("{10}", " {2}")),
+      joined(one("Local:1:I", "Rack:O", "AENT:3:C", "Local:2:I1"), one("", ".Data", ".Data.3", ".Ch[2].Value")),
     ),
   },
 };
