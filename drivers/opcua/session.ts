@@ -25,8 +25,9 @@ import { inParts, nodeIdOf, type ResolveOptions, resolvePoints } from "./resolve
 import { makeRequest } from "./services.ts";
 import { codeOf, STATUS } from "./status-codes.ts";
 import { statusOf } from "./statuses.ts";
-import { Subscription } from "./subscribe.ts";
+import { type Sent, Subscription } from "./subscribe.ts";
 import { toReading } from "./values.ts";
+import type { Waiting } from "./waiting.ts";
 
 const VALUE = 13;
 /** TimestampsToReturn (OPC 10000-4, 7.40). */
@@ -221,6 +222,10 @@ class OpcuaSession implements Session<OpcuaAddress, OpcuaRead, Limits> {
       timeouts: ctx.timeouts,
       alive: () => this.alive(),
       onOtherRun: (words) => this.#beginAgain(words),
+      ...(settings.read_mode === "subscribe" && {
+        onOtherModels: () => this.#subscription?.renew("the server's models have other versions"),
+        aside: () => this.#subscription?.next(),
+      }),
       warn: (found) => this.#warn(found),
       logOnce: (words) => this.#logOnce(words),
       debug: (words) => this.#log.debug({}, words),
@@ -235,8 +240,12 @@ class OpcuaSession implements Session<OpcuaAddress, OpcuaRead, Limits> {
         channel,
         call,
         settings,
+        timeouts: ctx.timeouts,
         maxItems: capabilities.maxItems || 1000,
-        warn,
+        maxNodes: maxPoints,
+        waiting: server.waiting,
+        read,
+        logOnce: (words) => this.#logOnce(words),
       });
     this.#keepAlive = this.#startKeepAlive(ctx);
   }
@@ -253,10 +262,17 @@ class OpcuaSession implements Session<OpcuaAddress, OpcuaRead, Limits> {
     this.#usedAt = performance.now();
     const nodes = await this.#nodesFor(request, ctx);
     if (request.points.every(({ address }) => address.kind === "resolved" && address.isEncoded)) return this.#encodedOf(nodes, ctx);
-    const values = await this.#valuesOf(nodes, ctx);
-    if (values instanceof FaultError) return request.points.map(() => ({ quality: "bad", fault: values.fault, detail: values.message }));
+    const sent = await this.#sentOf(request, nodes, ctx);
+    if (sent instanceof FaultError) return request.points.map(() => ({ quality: "bad", fault: sent.fault, detail: sent.message }));
+    const { values, earlier } = sent;
     this.#checkPaths(request, values);
-    return this.#json.decoded(values, () => this.#readingsOf(request, values));
+    const all = earlier.size === 0 ? values : [...values, ...[...earlier.values()].flatMap(valuesIn)];
+    const readings = await this.#json.decoded(all, () =>
+      earlier.size === 0 ? this.#readingsOf(request, values) : this.#readingsWithEarlier(request, sent),
+    );
+    // A reader that has gone gets them with the next readout.
+    if (!ctx.signal.aborted) sent.commit();
+    return readings;
   }
 
   /** The values as the server encodes them. */
@@ -268,23 +284,31 @@ class OpcuaSession implements Session<OpcuaAddress, OpcuaRead, Limits> {
     });
   }
 
-  #readingsOf({ points }: OpcuaRead, values: readonly (RawValue | undefined)[]): readonly Reading[] {
-    const { toJson } = this.#json;
+  #readingsOf({ points }: OpcuaRead, values: readonly RawValue[]): readonly Reading[] {
+    return points.map((point, i) => this.#readingOf(point, values[i]));
+  }
+
+  #readingsWithEarlier({ points }: OpcuaRead, { values, earlier }: Sent): readonly Reading[] {
     return points.map((point, i): Reading => {
-      const value = values[i];
-      return value
-        ? toReading(value, point.type, toJson, describe)
-        : { quality: "bad", fault: "no_answer", detail: "the server has not sent a value yet" };
+      const reading = this.#readingOf(point, values[i]);
+      const before = earlier.get(i);
+      return before ? { ...reading, earlier: before.map((one) => this.#readingOf(point, one)) } : reading;
     });
   }
 
+  #readingOf({ type }: Point<OpcuaAddress>, value: Waiting | undefined): Reading {
+    if (!value) return { quality: "bad", fault: "no_answer", detail: "the server gave no value" };
+    return "hole" in value
+      ? { quality: "bad", fault: "values_lost", detail: value.hole }
+      : toReading(value, type, this.#json.toJson, describe);
+  }
+
   /** A refusal instead of values: what is wrong with the one variable that was asked for. */
-  async #valuesOf(nodes: readonly ReadValueId[], ctx: CallContext): Promise<readonly (RawValue | undefined)[] | FaultError> {
-    const sent = await this.#subscription?.read(nodes, ctx);
-    if (sent) return sent;
+  async #sentOf(request: OpcuaRead, nodes: readonly ReadValueId[], ctx: DriverContext): Promise<Sent | FaultError> {
     try {
+      if (this.#subscription) return await this.#subscription.read(request, nodes, ctx);
       const { values } = await readNodes(this.#opened, nodes, ctx);
-      return values;
+      return { values, earlier: NOTHING_EARLIER, commit: () => {} };
     } catch (error) {
       if (!(error instanceof FaultError) || error.scope !== "points" || nodes.length > 1) throw error;
       return error;
@@ -321,7 +345,7 @@ class OpcuaSession implements Session<OpcuaAddress, OpcuaRead, Limits> {
   }
 
   warnings(): readonly Warning[] {
-    return [...this.#warnings, ...this.#json.warnings()];
+    return [...this.#warnings, ...this.#json.warnings(), ...(this.#subscription?.warnings() ?? [])];
   }
 
   close(): Promise<void> {
@@ -399,6 +423,8 @@ function resolved(address: OpcuaAddress): ResolvedAddress {
   throw new ReasonError("UNKNOWN", `${address.text} was not looked up before it was read`, { condition: "internal_error" });
 }
 
+const valuesIn = (list: readonly Waiting[]): readonly RawValue[] => list.filter((one) => !("hole" in one)) as RawValue[];
+const NOTHING_EARLIER: ReadonlyMap<number, readonly Waiting[]> = new Map();
 const describe = (status: number): string => describeCode(statusOf(status, null));
 
 function discoverWith(opened: OpenedSession, capabilities: Capabilities, ctx: DriverContext): AsyncIterable<Discovered> {

@@ -30,10 +30,14 @@ const reading: fc.Arbitrary<Reading> = fc.oneof(
   ),
 );
 
+const withEarlier = fc
+  .tuple(reading, fc.option(fc.array(reading, { minLength: 1, maxLength: 4 }), { nil: undefined }))
+  .map(([one, earlier]): Reading => (earlier ? { ...one, earlier } : one));
+
 describe("packReadings", () => {
   it("gives back what went in, on the other side of a thread", () => {
     fc.assert(
-      fc.property(fc.array(reading), (readings) => {
+      fc.property(fc.array(withEarlier), (readings) => {
         const packed = packReadings(readings);
         expect(unpackReadings(structuredClone(packed, { transfer: [packed.buffer] }))).toStrictEqual(readings);
       }),

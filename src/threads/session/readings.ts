@@ -10,6 +10,8 @@ export interface PackedReadings {
   readonly buffer: ArrayBuffer;
   readonly types: readonly DataType[];
   readonly others: readonly unknown[];
+  /** Places of readings that have earlier ones, how many each has, and all of these; absent: there are none. */
+  readonly earlier?: { readonly places: readonly number[]; readonly counts: readonly number[]; readonly readings: PackedReadings };
 }
 
 /** Bits of a reading's kind. */
@@ -44,6 +46,7 @@ export function packReadings(readings: readonly (Reading | undefined)[]): Packed
   const types: DataType[] = [];
   const others: unknown[] = [];
   const typeIndex = createTypeIndex(types);
+  const withEarlier: number[] = [];
   for (let i = 0; i < count; i++) {
     // A place that the driver left out, by mistake or because its item was refused, stays left out.
     const reading = readings[i];
@@ -51,6 +54,7 @@ export function packReadings(readings: readonly (Reading | undefined)[]): Packed
       kinds[i] = NONE;
       continue;
     }
+    if (reading.earlier) withEarlier.push(i);
     if (reading.quality === "bad") {
       numbers[i] = FAULTS.indexOf(reading.fault);
       if (reading.detail !== undefined) others.push(reading.detail);
@@ -81,7 +85,24 @@ export function packReadings(readings: readonly (Reading | undefined)[]): Packed
     }
     kinds[i] = kind;
   }
-  return { count, buffer, types, others };
+  return { count, buffer, types, others, ...(withEarlier.length > 0 && { earlier: packEarlier(readings, withEarlier) }) };
+}
+
+function packEarlier(readings: readonly (Reading | undefined)[], places: readonly number[]): NonNullable<PackedReadings["earlier"]> {
+  const lists = places.map((place) => readings[place]?.earlier ?? []);
+  return { places, counts: lists.map(({ length }) => length), readings: packReadings(lists.flat()) };
+}
+
+/** Each reading in `readings` that has earlier ones becomes one with them. */
+function unpackEarlier(readings: Reading[], { places, counts, readings: packed }: NonNullable<PackedReadings["earlier"]>): void {
+  const all = unpackReadings(packed);
+  let at = 0;
+  for (const [i, place] of places.entries()) {
+    const reading = readings[place];
+    const end = at + (counts[i] ?? 0);
+    if (reading) readings[place] = { ...reading, earlier: all.slice(at, end) };
+    at = end;
+  }
 }
 
 /** Equal types are one object on the other side: there are few, and each would be kept with its reading. */
@@ -102,7 +123,7 @@ function createTypeIndex(types: DataType[]): (type: DataType) => number {
   };
 }
 
-export function unpackReadings({ count, buffer, types, others }: PackedReadings): readonly Reading[] {
+export function unpackReadings({ count, buffer, types, others, earlier }: PackedReadings): readonly Reading[] {
   const { numbers, times, typeAt, kinds } = columnsOf(buffer, count);
   const readings = new Array<Reading>(count);
   let next = 0;
@@ -124,5 +145,6 @@ export function unpackReadings({ count, buffer, types, others }: PackedReadings)
     else readings[i] = type ? { quality, value, type } : { quality, value };
     if (kind & HAS_DOUBT) readings[i] = { ...readings[i], doubt: others[next++] } as Reading;
   }
+  if (earlier) unpackEarlier(readings, earlier);
   return readings;
 }

@@ -1,0 +1,291 @@
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { DeviceMemories } from "../../src/agent/device-memory.ts";
+import { textsOf } from "../../src/model/testing/warnings.ts";
+import type { Reading } from "../../src/model/value.ts";
+import { prepareAll } from "../../test/conformance/support/read-all.ts";
+import { connect, context, detailsOf } from "../../test/support/opcua.ts";
+import { WireServer } from "../../test/support/opcua-wire/server.ts";
+import { BAD_TOO_MANY_MONITORED_ITEMS, doubleValue, WireSubscriptions } from "../../test/support/opcua-wire/subscriptions.ts";
+import type { AnySession, DriverContext, Request } from "../driver.ts";
+import driver from "./driver.ts";
+
+const SETTINGS = { read_mode: "subscribe", publishing_interval: 50, sampling_interval: 0 };
+const KEY = (i: number) => `ns=2;s=v${i}`;
+
+let server: WireServer;
+let far: WireSubscriptions;
+const undo: (() => Promise<unknown>)[] = [];
+beforeEach(async () => {
+  server = await new WireServer().start();
+  far = new WireSubscriptions(server);
+  undo.push(() => server.close());
+});
+afterEach(async () => {
+  for (const step of undo.splice(0).reverse()) await step();
+  far.stop();
+});
+
+/** A source that reads these nodes again and again. */
+class Reader {
+  readonly session: AnySession;
+  readonly #requests: readonly Request[];
+  readonly ctx: DriverContext;
+  constructor(session: AnySession, requests: readonly Request[], ctx: DriverContext) {
+    this.session = session;
+    this.#requests = requests;
+    this.ctx = ctx;
+  }
+
+  async readings(): Promise<readonly Reading[]> {
+    const all: Reading[] = [];
+    for (const request of this.#requests) all.push(...(await this.session.read(request, this.ctx)));
+    return all;
+  }
+
+  /** Numbers, and faults of what has none. */
+  async values(): Promise<readonly unknown[]> {
+    return (await this.readings()).map((reading) => (reading.quality === "bad" ? reading.fault : reading.value));
+  }
+
+  texts(): readonly string[] {
+    return textsOf(this.session.warnings?.());
+  }
+}
+
+interface ReaderOptions {
+  readonly settings?: Record<string, unknown>;
+  readonly deadband?: number;
+  readonly ctx?: Partial<DriverContext>;
+}
+
+async function reader(keys: readonly string[], { settings = {}, deadband, ctx: more = {} }: ReaderOptions = {}): Promise<Reader> {
+  const ctx = { ...context(), reader: "press", intervalMs: 1000, ...more };
+  const session = await connect(detailsOf(server.port), ctx, { settings: { ...SETTINGS, ...settings } });
+  undo.push(() => session.close());
+  const points = keys.map((key, index) => ({
+    index,
+    ...driver.parseAddress(key, undefined, driver.settings.parse({})),
+    ...(deadband !== undefined && { deadband }),
+  }));
+  const { ready } = await prepareAll(session, points, ctx);
+  return new Reader(session, driver.plan(ready as never, session.limits), ctx);
+}
+
+const put = (count: number): readonly string[] => {
+  const keys = Array.from({ length: count }, (_, i) => KEY(i));
+  for (const [i, key] of keys.entries()) server.nodes.set(key, doubleValue(i));
+  return keys;
+};
+
+describe("items that the server refuses", () => {
+  it("for lack of room are read plainly in the same readout, with one warning that has both numbers", async () => {
+    far.room = 20;
+    const { values, texts } = bound(await reader(put(50)));
+    expect(await values()).toEqual(Array.from({ length: 50 }, (_, i) => i));
+    for (let i = 0; i < 50; i++) far.set(KEY(i), 100 + i);
+    await expect.poll(values).toEqual(Array.from({ length: 50 }, (_, i) => 100 + i));
+    expect(texts().filter((text) => text.includes("subscription"))).toEqual([
+      expect.stringMatching(/^20 of 50 variables come by subscription, 30 are read plainly: .*BadTooManyMonitoredItems \(0x80DB0000\)/),
+    ]);
+    expect(far.wanted).toHaveLength(50);
+  });
+
+  it.each([0x8044_0000, 0x8041_0000, 0x8003_0000, BAD_TOO_MANY_MONITORED_ITEMS])("with %i are read plainly", async (status) => {
+    const [first = "", second = ""] = put(2);
+    far.refused.set(first, status);
+    const { values } = bound(await reader([first, second]));
+    expect(await values()).toEqual([0, 1]);
+    far.set(first, 7);
+    expect(await values()).toEqual([7, 1]);
+    expect(far.items).toBe(1);
+  });
+});
+
+/** Its methods without their object. */
+const bound = (one: Reader) => ({
+  readings: () => one.readings(),
+  values: () => one.values(),
+  texts: () => one.texts(),
+  session: one.session,
+});
+
+describe("a node that goes and comes back", () => {
+  it("has its value again at once, and comes by subscription again", async () => {
+    const [key = ""] = put(1);
+    const { values } = bound(await reader([key]));
+    expect(await values()).toEqual([0]);
+    far.remove(key);
+    await expect.poll(values).toEqual(["not_found"]);
+    server.nodes.set(key, doubleValue(5));
+    expect(await values()).toEqual([5]);
+    await expect.poll(async () => [...(await values()), far.wanted.length], { timeout: 5000, interval: 100 }).toEqual([5, 2]);
+    const reads = server.count("Read");
+    far.set(key, 6);
+    await expect.poll(values).toEqual([6]);
+    expect(server.count("Read")).toBe(reads);
+  });
+
+  it("without a word of the server is found by the audit, which warns and watches it again", async () => {
+    far.tellsDeletion = false;
+    const keys = put(3);
+    const { values, texts } = bound(await reader(keys, { settings: { audit_interval: 300 } }));
+    expect(await values()).toEqual([0, 1, 2]);
+    far.remove(KEY(1));
+    far.set(KEY(1), 41);
+    await expect.poll(values, { timeout: 8000, interval: 50 }).toEqual([0, 41, 2]);
+    expect(texts()).toContainEqual(
+      expect.stringMatching(/^1 variable had another value on the server than came by subscription.*ns=2;s=v1/),
+    );
+    far.set(KEY(1), 42);
+    await expect.poll(values).toEqual([0, 42, 2]);
+    const textsNow = () => values().then(texts);
+    await expect.poll(textsNow, { timeout: 8000, interval: 50 }).toEqual([]);
+  });
+
+  it("is not called wrong by the audit while changes are on their way, or within the deadband", async () => {
+    const keys = put(2);
+    const { values, texts } = bound(await reader(keys, { settings: { audit_interval: 300 }, deadband: 10 }));
+    await values();
+    expect(far.deadbandOf(KEY(0))).toBe(10);
+    for (let i = 1; i < 40; i++) {
+      far.set(KEY(0), 20 * i);
+      far.set(KEY(1), 1 + (i % 9));
+      await values();
+      await new Promise((done) => setTimeout(done, 50));
+    }
+    expect(texts()).toEqual([]);
+    expect(far.wanted).toHaveLength(2);
+  });
+});
+
+describe("a subscription", () => {
+  it("brings changes of a server that accepts one Publish at a time", async () => {
+    far.maxPublish = 1;
+    const keys = put(3);
+    const { values, texts } = bound(await reader(keys));
+    expect(await values()).toEqual([0, 1, 2]);
+    const reads = server.count("Read");
+    for (let i = 1; i <= 5; i++) {
+      far.set(KEY(1), 10 * i);
+      await expect.poll(values).toEqual([0, 10 * i, 2]);
+    }
+    expect(server.count("Read")).toBe(reads);
+    expect(far.created).toBe(1);
+    expect(texts()).toEqual([]);
+  });
+
+  it("that the server has forgotten is created again, and its values hold meanwhile", async () => {
+    const { values, texts } = bound(await reader(put(3)));
+    await values();
+    far.lose();
+    far.set(KEY(0), 8);
+    await expect.poll(values).toEqual([8, 1, 2]);
+    await expect.poll(() => far.items).toBe(3);
+    expect([far.created, far.items]).toEqual([2, 3]);
+    expect(texts()).toEqual([]);
+  });
+
+  it("that is forgotten for the third time within a minute is left alone, with one warning", async () => {
+    far.isForgetful = true;
+    const { values, texts } = bound(await reader(put(3)));
+    let i = 0;
+    const step = async (): Promise<number> => {
+      far.set(KEY(0), ++i);
+      expect((await values()).slice(1)).toEqual([1, 2]);
+      return far.created;
+    };
+    await expect.poll(step, { timeout: 5000 }).toBe(3);
+    await expect.poll(values).toEqual([i, 1, 2]);
+    for (let more = 0; more < 5; more++) expect(await step()).toBe(3);
+    expect(texts()).toEqual([expect.stringContaining("the server does not keep a subscription (BadNoSubscription")]);
+  });
+
+  it("does not believe its messages where one is missing", async () => {
+    const { values, readings } = bound(await reader(put(2)));
+    await values();
+    far.skipped = 1;
+    far.set(KEY(0), 3);
+    await expect
+      .poll(async () => (await readings())[0])
+      .toMatchObject({
+        value: 3,
+        earlier: [{ fault: "values_lost", detail: expect.stringContaining("a message of the server did not come") }],
+      });
+  });
+
+  it("asks without a filter where the server takes none", async () => {
+    far.filters = false;
+    const { values } = bound(await reader(put(2), { deadband: 5 }));
+    await values();
+    far.set(KEY(0), 1);
+    await expect.poll(values).toEqual([1, 1]);
+    expect([far.deadbandOf(KEY(0)), far.items, server.count("CreateMonitoredItems")]).toEqual([0, 2, 2]);
+  });
+});
+
+describe("each change", () => {
+  it("between two readouts is a reading of its own, with its source time", async () => {
+    const one = await reader(put(2), { settings: { queue_size: 100 } });
+    await one.values();
+    for (let i = 1; i <= 50; i++) far.set(KEY(0), i, 1_795_000_000_000 + i);
+    await expect.poll(() => server.asked.length).toBeGreaterThan(0);
+    await new Promise((done) => setTimeout(done, 100));
+    const [first, second] = await one.readings();
+    expect(first).toMatchObject({ value: 50, sourceTime: 1_795_000_000_050 });
+    expect(first?.earlier?.map((reading) => reading.quality === "good" && [reading.value, reading.sourceTime])).toEqual(
+      Array.from({ length: 49 }, (_, i) => [i + 1, 1_795_000_000_001 + i]),
+    );
+    expect(second).not.toHaveProperty("earlier");
+    expect((await one.readings())[0]).not.toHaveProperty("earlier");
+  });
+
+  it("goes to each reader of a variable", async () => {
+    const keys = put(1);
+    const one = await reader(keys, { settings: { queue_size: 100 } });
+    const request = (one as unknown as { ["ctx"]: DriverContext }).ctx;
+    const other = { ...request, reader: "mixer" };
+    const points = keys.map((key, index) => ({ index, ...driver.parseAddress(key, undefined, driver.settings.parse({})) }));
+    const { ready } = await prepareAll(one.session, points, other);
+    const [asked] = driver.plan(ready as never, one.session.limits);
+    if (!asked) throw new Error("nothing is planned");
+    await one.values();
+    await one.session.read(asked, other);
+    for (let i = 1; i <= 10; i++) far.set(KEY(0), i);
+    await new Promise((done) => setTimeout(done, 100));
+    expect((await one.readings())[0]?.earlier).toHaveLength(9);
+    expect((await one.session.read(asked, other))[0]?.earlier).toHaveLength(9);
+  });
+
+  it("that the queue did not hold is named as lost, before the value that follows", async () => {
+    const one = await reader(put(1), { settings: { queue_size: 10 } });
+    await one.values();
+    for (let i = 1; i <= 50; i++) far.set(KEY(0), i);
+    await new Promise((done) => setTimeout(done, 100));
+    const [first] = await one.readings();
+    expect(first).toMatchObject({ value: 50 });
+    expect(first?.earlier?.slice(0, 2)).toMatchObject([
+      { quality: "bad", fault: "values_lost", detail: expect.stringContaining("the server's queue of 10 values overflowed") },
+      { value: 41 },
+    ]);
+    expect(one.texts()).toEqual([expect.stringMatching(/^the server's queue of 1 variable overflowed: .*ns=2;s=v0/)]);
+  });
+
+  it("that came before the connection was lost is read after it, and the hole is named where the value is another one", async () => {
+    const memory = new DeviceMemories().of("press");
+    const keys = put(2);
+    const one = await reader(keys, { ctx: { device: memory } });
+    await one.values();
+    far.set(KEY(0), 7);
+    await new Promise((done) => setTimeout(done, 100));
+    await one.session.close();
+    far.set(KEY(0), 9);
+    const two = await reader(keys, { ctx: { device: memory } });
+    const [first, second] = await two.readings();
+    expect(first).toMatchObject({
+      value: 9,
+      earlier: [{ value: 7 }, { fault: "values_lost", detail: expect.stringContaining("the connection was lost") }],
+    });
+    expect(second).toMatchObject({ value: 1 });
+    expect(second).not.toHaveProperty("earlier");
+  });
+});
