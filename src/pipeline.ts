@@ -287,6 +287,6 @@ function rememberNames(names: Map<string, string | null>, desired: readonly Sink
 
 function accountOf(ledger: SinkLedger | undefined): SinkStatus["ledger"] {
   if (!ledger) return null;
-  const { accepted, delivered, unconfirmed, pending, dropped, deliveredUnstored } = ledger;
-  return { accepted, delivered, unconfirmed, pending, dropped, delivered_unstored: deliveredUnstored };
+  const { accepted, delivered, unconfirmed, filtered, pending, dropped, deliveredUnstored } = ledger;
+  return { accepted, delivered, unconfirmed, filtered, pending, dropped, delivered_unstored: deliveredUnstored };
 }

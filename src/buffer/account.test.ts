@@ -45,9 +45,23 @@ it("counts what was sent without a confirmation apart from what was delivered, o
     // The rows say how many values an acknowledgement is worth, whatever it says itself.
     const sent = { sink: "a", ids: [second], delivered: 1000, dropped: { refused: 3 }, isUnconfirmed: true };
     buffer.commit({ ...none, acknowledgements: [sent, sent] });
-    expect(ledgerOf(buffer, "a")).toMatchObject({ accepted: 24, delivered: 8, unconfirmed: 5, pending: 8, dropped: { refused: 3 } });
+    expect(ledgerOf(buffer, "a")).toMatchObject({
+      accepted: 24,
+      delivered: 8,
+      unconfirmed: 5,
+      filtered: 0,
+      pending: 8,
+      dropped: { refused: 3 },
+    });
   }
   using buffer = open(file);
-  expect(ledgerOf(buffer, "a")).toMatchObject({ accepted: 24, delivered: 8, unconfirmed: 5, pending: 8, dropped: { refused: 3 } });
+  expect(ledgerOf(buffer, "a")).toMatchObject({
+    accepted: 24,
+    delivered: 8,
+    unconfirmed: 5,
+    filtered: 0,
+    pending: 8,
+    dropped: { refused: 3 },
+  });
   expectExact(buffer, file);
 });

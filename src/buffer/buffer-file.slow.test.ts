@@ -27,8 +27,8 @@ describe("buffer file", () => {
     expect(buffer.lastSeq("r1")).toBe(3);
     expect(buffer.lastSeq("r2")).toBe(0);
     expect(buffer.ledger().sinks).toEqual([
-      { sink: "a", accepted: 24, delivered: 16, unconfirmed: 0, pending: 8, dropped: {}, deliveredUnstored: 0 },
-      { sink: "b", accepted: 30, delivered: 0, unconfirmed: 0, pending: 30, dropped: {}, deliveredUnstored: 0 },
+      { sink: "a", accepted: 24, delivered: 16, unconfirmed: 0, filtered: 0, pending: 8, dropped: {}, deliveredUnstored: 0 },
+      { sink: "b", accepted: 30, delivered: 0, unconfirmed: 0, filtered: 0, pending: 30, dropped: {}, deliveredUnstored: 0 },
     ]);
     const reader = openReader(file);
     expect(reader.position("a")).toEqual({ older: [], live: 3 });
@@ -128,6 +128,7 @@ describe("buffer file", () => {
       accepted: 16,
       delivered: 8,
       unconfirmed: 0,
+      filtered: 0,
       pending: 0,
       dropped: { sink_removed: 8 },
       deliveredUnstored: 0,
@@ -137,6 +138,7 @@ describe("buffer file", () => {
       accepted: 0,
       delivered: 0,
       unconfirmed: 0,
+      filtered: 0,
       pending: 0,
       dropped: {},
       deliveredUnstored: 0,

@@ -86,7 +86,7 @@ export interface RejectedSpan {
   readonly explorationCount: number;
 }
 
-/** In values. accepted = delivered + unconfirmed + pending + Σ dropped, at every look. */
+/** In values. accepted = delivered + unconfirmed + filtered + pending + Σ dropped, at every look. */
 export interface SinkLedger {
   readonly sink: string;
   readonly accepted: number;
@@ -94,6 +94,8 @@ export interface SinkLedger {
   readonly delivered: number;
   /** They were sent, by a protocol that confirms nothing (MQTT with QoS 0). */
   readonly unconfirmed: number;
+  /** Its filter leaves them out. */
+  readonly filtered: number;
   readonly pending: number;
   readonly dropped: Readonly<Partial<Record<DropReason, number>>>;
   /** Rejected values that were delivered all the same; outside the equation. */
@@ -103,11 +105,11 @@ export interface SinkLedger {
 }
 
 /** The fate of the values that were accepted for one sink. */
-export type Account = Pick<SinkLedger, "accepted" | "delivered" | "unconfirmed" | "dropped">;
+export type Account = Pick<SinkLedger, "accepted" | "delivered" | "unconfirmed" | "filtered" | "dropped">;
 
 /** In values. */
-export const pendingOf = ({ accepted, delivered, unconfirmed, dropped }: Account): number =>
-  DROP_REASONS.reduce((rest, reason) => rest - (dropped[reason] ?? 0), accepted - delivered - unconfirmed);
+export const pendingOf = ({ accepted, delivered, unconfirmed, filtered, dropped }: Account): number =>
+  DROP_REASONS.reduce((rest, reason) => rest - (dropped[reason] ?? 0), accepted - delivered - unconfirmed - filtered);
 
 /** The account as a whole. Counts go on over restarts; a file that was lost begins a new epoch, with `lost`. */
 export interface Ledger {
@@ -168,7 +170,9 @@ export interface Acknowledgement {
   readonly delivered: number;
   /** True: nothing confirms that, so that `delivered` counts as unconfirmed. */
   readonly isUnconfirmed?: boolean;
-  /** Values that it will never take. delivered + Σ dropped = the values of `ids` for this sink. */
+  /** Values that the filter of the sink leaves out; absent: none. */
+  readonly filtered?: number;
+  /** Values that it will never take. delivered + filtered + Σ dropped = the values of `ids` for this sink. */
   readonly dropped: Readonly<Partial<Record<DropReason, number>>>;
   /** Those of `ids` of which values were dropped; absent: any of them. */
   readonly droppedIds?: readonly number[];

@@ -150,6 +150,7 @@ interface SinkRow {
   readonly removed_for_ms: number | null;
   readonly removed_at: number | null;
   readonly unconfirmed: number;
+  readonly filtered: number;
 }
 
 /** The state that the file holds. Throws DamagedFileError if it is not one that a buffer writes. */
@@ -168,6 +169,7 @@ export function load(db: Database.Database): FileState & FileIdentity {
         accepted: row.accepted,
         delivered: row.delivered,
         unconfirmed: row.unconfirmed,
+        filtered: row.filtered,
         dropped: JSON.parse(row.dropped) as SinkState["dropped"],
         deliveredUnstored: row.delivered_unstored,
         removed: row.removed_for_ms === null || row.removed_at === null ? null : { forMs: row.removed_for_ms, at: row.removed_at },

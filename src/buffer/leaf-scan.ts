@@ -1,4 +1,5 @@
 import { closeSync, fstatSync, openSync, readSync } from "node:fs";
+import { crc32 } from "node:zlib";
 import { hasCode } from "../lib/files.ts";
 import { type BatchRow, isIntact } from "./schema.ts";
 
@@ -12,64 +13,29 @@ const WAL_HEADER_BYTES = 32;
 const FRAME_HEADER_BYTES = 24;
 /** Of the record of a batch: the id is the row's own, and empty in the record. */
 const COLUMNS = 7;
-const LAYOUT_COLUMNS = 3;
-const PACK_COLUMNS = 3;
+/** Of those of a layout, a pack and the account. */
+const FEW_COLUMNS = 3;
 /** The record's word for a text of 32 characters. */
 const KEY_TYPE = 13 + 2 * 32;
 /** A payload that is larger is none. */
 const MAX_RECORD_BYTES = 256 * 2 ** 20;
 
-/** A row of a layout, or of its copy, or what looks like one: `body` is to be compared with `key`. */
-export interface FoundLayout {
-  readonly id: number;
-  readonly key: string;
-  readonly body: string | Uint8Array;
-}
-
-/** A pack, or what looks like one: its blobs have checksums. */
-export interface FoundPackData {
-  readonly id: number;
-  readonly head: Uint8Array;
-  readonly body: Uint8Array;
-}
+/** A whole thing that was found in a damaged file. Of the account, the text and its checksum are as they were written. */
+export type Found =
+  | { readonly what: "batch"; readonly row: BatchRow }
+  | { readonly what: "pack"; readonly id: number; readonly head: Uint8Array; readonly body: Uint8Array }
+  | { readonly what: "layout"; readonly id: number; readonly key: string; readonly body: string | Uint8Array }
+  | { readonly what: "account"; readonly body: string };
 
 /** Pages after which a scan pauses: it is long for who may not wait. */
 const PAUSE_PAGES = 256;
 
 /**
- * Every batch that is found in the file or its WAL, in no order; one may come twice. Undefined: nothing was found for a while. Throws what the
- * file system throws.
+ * Finds all that is in the file, then in its WAL as far as that was committed: of several accounts the last one is the newest. A batch, a
+ * layout or a pack may come several times, and may be one that the file had given up; a batch has the right checksum, of the others the caller
+ * looks. Undefined: nothing was found for a while. Throws what the file system throws.
  */
-export function* scanLeaves(file: string): Generator<BatchRow | undefined> {
-  for (const found of scanRecords(file)) {
-    const row = found && batchOf(found.record, found.id);
-    if (!found || (row && isIntact(row))) yield row;
-  }
-}
-
-/** What may be a layout, as `scanLeaves`. */
-export function* scanLayouts(file: string): Generator<FoundLayout | undefined> {
-  for (const found of scanRecords(file)) {
-    const layout = found && layoutOf(found.record, found.id);
-    if (!found || layout) yield layout;
-  }
-}
-
-/** Finds data that may be a pack's, as `scanLeaves`. */
-export function* scanPacks(file: string): Generator<FoundPackData | undefined> {
-  for (const found of scanRecords(file)) {
-    const pack = found && packOf(found.record, found.id);
-    if (!found || pack) yield pack;
-  }
-}
-
-interface FoundRecord {
-  readonly id: number;
-  readonly record: Buffer;
-}
-
-/** A record is in the memory of the one before, where it fits its page. Undefined: a pause. */
-function* scanRecords(file: string): Generator<FoundRecord | undefined> {
+export function* scanLeaves(file: string): Generator<Found | undefined> {
   const pages = new Pages(file);
   let seen = 0;
   try {
@@ -79,7 +45,8 @@ function* scanRecords(file: string): Generator<FoundRecord | undefined> {
       if (page.readUInt8(start) !== LEAF) continue;
       const cells = page.readUInt16BE(start + 3);
       for (let i = 0; i < cells && start + 10 + 2 * i <= page.length; i++) {
-        const found = recordAt(page, page.readUInt16BE(start + 8 + 2 * i), pages);
+        const cell = recordAt(page, page.readUInt16BE(start + 8 + 2 * i), pages);
+        const found = cell && foundIn(cell);
         if (found) yield found;
       }
     }
@@ -88,12 +55,25 @@ function* scanRecords(file: string): Generator<FoundRecord | undefined> {
   }
 }
 
+function foundIn({ id, record }: FoundRecord): Found | undefined {
+  const row = batchOf(record, id);
+  if (row) return isIntact(row) ? { what: "batch", row } : undefined;
+  return packOf(record, id) ?? layoutOf(record, id) ?? accountOf(record);
+}
+
+/** The record is in the memory of the one before, where it fits its page. */
+interface FoundRecord {
+  readonly id: number;
+  readonly record: Buffer;
+}
+
 /** The pages of a file, and those that its WAL has in their place. */
 class Pages {
   readonly #file: number;
   readonly #wal: number | undefined;
   readonly #count: number;
-  readonly #frames: number;
+  /** Frames that were committed, rising. */
+  readonly #frames: readonly number[];
   /** By number: the last frame of the WAL that has it. */
   readonly #inWal = new Map<number, number>();
 
@@ -102,12 +82,8 @@ class Pages {
     this.#count = Math.ceil(fstatSync(this.#file).size / PAGE_BYTES);
     this.#wal = opened(`${file}-wal`);
     const walBytes = this.#wal === undefined ? 0 : fstatSync(this.#wal).size;
-    this.#frames = Math.max(0, Math.floor((walBytes - WAL_HEADER_BYTES) / (FRAME_HEADER_BYTES + PAGE_BYTES)));
-    const head = Buffer.alloc(4);
-    for (let frame = 0; frame < this.#frames && this.#wal !== undefined; frame++) {
-      readSync(this.#wal, head, 0, 4, this.#frameAt(frame));
-      this.#inWal.set(head.readUInt32BE(0), frame);
-    }
+    const frames = Math.max(0, Math.floor((walBytes - WAL_HEADER_BYTES) / (FRAME_HEADER_BYTES + PAGE_BYTES)));
+    this.#frames = this.#committed(frames);
   }
 
   /** In the memory of the one before. */
@@ -117,8 +93,8 @@ class Pages {
       readPage(this.#file, page, (number - 1) * PAGE_BYTES);
       yield { page, isFirst: number === 1 };
     }
-    for (let frame = 0; frame < this.#frames && this.#wal !== undefined; frame++) {
-      readPage(this.#wal, page, this.#frameAt(frame) + FRAME_HEADER_BYTES);
+    for (const frame of this.#frames) {
+      if (this.#wal !== undefined) readPage(this.#wal, page, this.#frameAt(frame) + FRAME_HEADER_BYTES);
       yield { page, isFirst: false };
     }
   }
@@ -139,6 +115,28 @@ class Pages {
   close(): void {
     closeSync(this.#file);
     if (this.#wal !== undefined) closeSync(this.#wal);
+  }
+
+  /**
+   * Those of this WAL up to its last commit, where a frame says how large the database is then. Salts tell them from what is left of an earlier
+   * one; the first frame has them, too, where the header is damaged.
+   */
+  #committed(frames: number): readonly number[] {
+    const wal = this.#wal;
+    if (wal === undefined) return [];
+    const heads = Array.from({ length: frames }, (_, frame) => {
+      const head = Buffer.alloc(FRAME_HEADER_BYTES);
+      readSync(wal, head, 0, head.length, this.#frameAt(frame));
+      return { frame, page: head.readUInt32BE(0), isCommit: head.readUInt32BE(4) !== 0, salts: head.toString("latin1", 8, 16) };
+    });
+    const header = Buffer.alloc(WAL_HEADER_BYTES);
+    readSync(wal, header, 0, header.length, 0);
+    const salts = header.toString("latin1", 16, 24);
+    const known = heads.some((head) => head.salts === salts) ? salts : heads[0]?.salts;
+    const own = heads.filter((head) => head.salts === known);
+    const committed = own.slice(0, own.findLastIndex(({ isCommit }) => isCommit) + 1);
+    for (const { frame, page } of committed) this.#inWal.set(page, frame);
+    return committed.map(({ frame }) => frame);
   }
 
   #frameAt(frame: number): number {
@@ -215,20 +213,34 @@ function columnsOf(record: Buffer, count: number): { readonly types: readonly nu
   }
 }
 
-function layoutOf(record: Buffer, id: number): FoundLayout | undefined {
-  const { types: [, key, body = 0] = [], at = 0 } = columnsOf(record, LAYOUT_COLUMNS) ?? {};
+function layoutOf(record: Buffer, id: number): Found | undefined {
+  const { types: [, key, body = 0] = [], at = 0 } = columnsOf(record, FEW_COLUMNS) ?? {};
   const bodyAt = at + (KEY_TYPE - 13) / 2;
   if (key !== KEY_TYPE || body < 12 || bodyAt + Math.floor((body - 12) / 2) !== record.length) return undefined;
   const bytes = record.subarray(bodyAt);
-  return { id, key: record.toString("latin1", at, bodyAt), body: body % 2 === 1 ? bytes.toString() : bytes };
+  return {
+    what: "layout",
+    id,
+    key: record.toString("latin1", at, bodyAt),
+    body: body % 2 === 1 ? bytes.toString() : new Uint8Array(bytes),
+  };
 }
 
-function packOf(record: Buffer, id: number): FoundPackData | undefined {
-  const { types: [, head = 0, body = 0] = [], at = 0 } = columnsOf(record, PACK_COLUMNS) ?? {};
+function packOf(record: Buffer, id: number): Found | undefined {
+  const { types: [, head = 0, body = 0] = [], at = 0 } = columnsOf(record, FEW_COLUMNS) ?? {};
   if (head < 12 || head % 2 === 1 || body < 12 || body % 2 === 1) return undefined;
   const bodyAt = at + (head - 12) / 2;
   if (bodyAt + (body - 12) / 2 !== record.length) return undefined;
-  return { id, head: new Uint8Array(record.subarray(at, bodyAt)), body: new Uint8Array(record.subarray(bodyAt)) };
+  return { what: "pack", id, head: new Uint8Array(record.subarray(at, bodyAt)), body: new Uint8Array(record.subarray(bodyAt)) };
+}
+
+function accountOf(record: Buffer): Found | undefined {
+  const { types: [, text = 0, crc = 0] = [], at = 0 } = columnsOf(record, FEW_COLUMNS) ?? {};
+  if (text < 13 || text % 2 === 0) return undefined;
+  const crcAt = at + (text - 13) / 2;
+  const sum = numberAt(record, crcAt, crc);
+  const body = record.toString("utf8", at, crcAt);
+  return sum?.end === record.length && sum.value === crc32(body) ? { what: "account", body } : undefined;
 }
 
 function batchOf(record: Buffer, id: number): BatchRow | undefined {

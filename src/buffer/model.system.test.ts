@@ -21,6 +21,7 @@ interface Model {
   accepted: number;
   delivered: number;
   unconfirmed: number;
+  filtered: number;
   buffer_full: number;
   too_old: number;
   nowMs: number;
@@ -88,7 +89,13 @@ function settle(model: Model, real: Real): void {
   for (const reason of ["buffer_full", "too_old"] as const) seen[reason] += dropped[reason] - model[reason];
   Object.assign(model, dropped);
   const pending = model.rows.reduce((sum, { values }) => sum + values, 0);
-  expect(ledger).toMatchObject({ accepted: model.accepted, delivered: model.delivered, unconfirmed: model.unconfirmed, pending });
+  expect(ledger).toMatchObject({
+    accepted: model.accepted,
+    delivered: model.delivered,
+    unconfirmed: model.unconfirmed,
+    filtered: model.filtered,
+    pending,
+  });
   expect(ledgerFaults(real.buffer, real.file, () => false)).toEqual([]);
   reader.close();
   // Nothing was told, so the losses hold all that was dropped.
@@ -134,14 +141,17 @@ const append = fc.array(fc.record({ values: fc.nat(5), bytes: fc.nat(9000) }), {
     }
   }),
 );
-const acknowledge = fc.tuple(fc.array(fc.nat(30), { maxLength: 8 }), fc.boolean()).map(([picks, isUnconfirmed]) =>
-  command(`acknowledge ${picks.join()}${isUnconfirmed ? " unconfirmed" : ""}`, (model, { buffer }) => {
+const acknowledge = fc.tuple(fc.array(fc.nat(30), { maxLength: 8 }), fc.boolean(), fc.nat(9)).map(([picks, isUnconfirmed, filtered]) =>
+  command(`acknowledge ${picks.join()}${isUnconfirmed ? " unconfirmed" : ""} filtered ${filtered}`, (model, { buffer }) => {
     // Also such as are there no longer, or not yet.
     const ids = picks.map((pick) => model.rows[pick]?.id ?? 10_000_000 + pick);
     const taken = model.rows.filter(({ id }) => ids.includes(id));
     model.rows = model.rows.filter(({ id }) => !ids.includes(id));
-    model[isUnconfirmed ? "unconfirmed" : "delivered"] += taken.reduce((sum, { values }) => sum + values, 0);
-    const acknowledgement = { sink: "a", ids, delivered: 0, dropped: {}, ...(isUnconfirmed && { isUnconfirmed }) };
+    const all = taken.reduce((sum, { values }) => sum + values, 0);
+    const left = Math.min(filtered, all);
+    model.filtered += left;
+    model[isUnconfirmed ? "unconfirmed" : "delivered"] += all - left;
+    const acknowledgement = { sink: "a", ids, delivered: 0, filtered, dropped: {}, ...(isUnconfirmed && { isUnconfirmed }) };
     buffer.commit({ run: "r", layouts: [], batches: [], acknowledgements: [acknowledgement] });
   }),
 );
@@ -192,6 +202,7 @@ it("holds what an array holds: append, pack, acknowledge, trim, reopen with othe
               accepted: 0,
               delivered: 0,
               unconfirmed: 0,
+              filtered: 0,
               buffer_full: 0,
               too_old: 0,
               nowMs: 1_800_000_000_000,

@@ -41,11 +41,16 @@ const FILE_6 = `CREATE TABLE meta (${META_4}) STRICT; CREATE TABLE sink (${SINK_
       ALTER TABLE gap ADD COLUMN from_clock TEXT; ALTER TABLE gap ADD COLUMN to_clock TEXT;
       INSERT INTO meta VALUES (1, 'epoch-1', 4, 'r0', 3, 0, NULL, NULL, 5000, 0, ${NOW});
       INSERT INTO sink VALUES ('a', 1, 0, '[]', 2, 24, 8, '{}', 5, NULL, NULL);`;
+const FILE_9 = `${FILE_6} ALTER TABLE sink ADD COLUMN unconfirmed INTEGER NOT NULL DEFAULT 0;
+      CREATE TABLE pack (id INTEGER PRIMARY KEY, last INTEGER NOT NULL, rows INTEGER NOT NULL, n INTEGER NOT NULL,
+                         n_exploration INTEGER NOT NULL, gone TEXT NOT NULL, crc INTEGER NOT NULL) STRICT;
+      CREATE TABLE pack_data (id INTEGER PRIMARY KEY, head BLOB NOT NULL, body BLOB NOT NULL) STRICT;`;
 /** Tables that the account has a copy of, by version. */
 const ACCOUNT: Readonly<Record<number, readonly string[]>> = {
   6: ["meta", "sink"],
   7: ["meta", "sink", "rejected", "stamp"],
   8: ["meta", "sink", "rejected", "stamp"],
+  9: ["meta", "sink", "rejected", "stamp"],
 };
 
 /** Files as each version wrote them, with three batches of which sink `a` waits for the last two. */
@@ -69,6 +74,7 @@ const OLDER: Readonly<Record<number, string>> = {
   6: FILE_6,
   7: FILE_6,
   8: FILE_6,
+  9: FILE_9,
 };
 
 function writeOlder(file: string, version: number): void {
@@ -104,6 +110,7 @@ it.for(Object.keys(OLDER).map(Number))("takes a file of version %i with all that
     accepted: 24,
     delivered: 8,
     unconfirmed: 0,
+    filtered: 0,
     pending: 16,
     deliveredUnstored: version === 1 ? 0 : 5,
   });

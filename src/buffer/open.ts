@@ -16,7 +16,6 @@ import { asideFiles } from "./recover.ts";
 import { useReserve } from "./reserve.ts";
 import { salvage, useSalvaged } from "./salvage.ts";
 import { SCHEMA_VERSION } from "./schema.ts";
-import { noteSchema } from "./schema-page.ts";
 import { isDamage, moveAside, setAside } from "./set-aside.ts";
 import { readTip, type TipOf } from "./tip.ts";
 import { mendWal, tornWal } from "./wal.ts";
@@ -147,7 +146,6 @@ function openFile(file: string, options: BufferOptions, why: string | typeof NEW
   const db = openDatabase(file);
   try {
     prepareFile(db, file);
-    noteSchema(db, file);
     const loaded = load(db);
     const mark = readMark(file);
     const loss = why ?? lossSince(loaded, mark, readTip(file), file);

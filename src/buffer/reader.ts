@@ -23,13 +23,14 @@ interface SinkRow {
   readonly accepted: number;
   readonly delivered: number;
   readonly unconfirmed: number;
+  readonly filtered: number;
   readonly dropped: string;
 }
 
-const placeOf = ({ older, live, next_id, accepted, delivered, unconfirmed, dropped }: SinkRow): Place => ({
+const placeOf = ({ older, live, next_id, accepted, delivered, unconfirmed, filtered, dropped }: SinkRow): Place => ({
   position: { older: JSON.parse(older) as Position["older"], live },
   nextId: next_id,
-  account: { accepted, delivered, unconfirmed, dropped: JSON.parse(dropped) as Account["dropped"] },
+  account: { accepted, delivered, unconfirmed, filtered, dropped: JSON.parse(dropped) as Account["dropped"] },
 });
 
 /** What a row takes of the memory beyond its payload: a read of many small ones is bounded too. */
@@ -114,7 +115,7 @@ export function openReader(file: string): BufferFileReader {
   const meta = db.prepare<[], { epoch: string }>("SELECT epoch FROM meta");
   // One statement is one moment: next_id runs ahead of the commits as soon as the last sink is not active any more.
   const sink = db.prepare<[string], SinkRow>(
-    "SELECT older, live, next_id, accepted, delivered, unconfirmed, dropped FROM sink, meta WHERE sink.id = ? AND active = 1",
+    "SELECT older, live, next_id, accepted, delivered, unconfirmed, filtered, dropped FROM sink, meta WHERE sink.id = ? AND active = 1",
   );
   const layouts = layoutRows(db);
   const batches = db.prepare<[number, number], BatchRow>(

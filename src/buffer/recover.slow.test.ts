@@ -5,7 +5,6 @@ import { expect, it, onTestFinished } from "vitest";
 import type { Ledger, StoredBatch } from "./buffer.ts";
 import { openReader } from "./reader.ts";
 import { asideFiles, markForRecovery } from "./recover.ts";
-import { inSteps } from "./salvage.ts";
 import { SCHEMA_VERSION } from "./schema.ts";
 import { Store, type StoreListener } from "./store.ts";
 import { A, append, batch, layout, open } from "./testing/file.ts";
@@ -119,22 +118,3 @@ it.for([
     expect([alarms, lost()]).toEqual([[], null]);
   },
 );
-
-it("reads large batches few at a time, and small ones many", () => {
-  using folder = temporaryFolder();
-  const file = join(folder.path, "buffer.db");
-  {
-    using buffer = open(file);
-    buffer.setSinks([A]);
-    append(buffer, ...Array.from({ length: 32 }, (_, i) => ({ ...batch(i + 1), payload: new Uint8Array(2 ** 20) })));
-    append(buffer, ...Array.from({ length: 300 }, (_, i) => batch(33 + i)));
-  }
-  const db = new Database(file, { readonly: true });
-  const steps = [...inSteps(db, [{ from: 1, to: 333 }])];
-  db.close();
-  const large = steps.filter(({ from }) => from <= 32);
-  expect(Math.max(...large.map(({ from, to }) => Math.min(to, 33) - from))).toBeLessThanOrEqual(4);
-  expect(steps.length - large.length).toBeLessThan(5);
-  expect(steps.map(({ from }) => from)).toEqual([1, ...steps.slice(0, -1).map(({ to }) => to)]);
-  expect(steps.at(-1)?.to).toBe(333);
-});

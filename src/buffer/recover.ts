@@ -2,14 +2,16 @@ import { readdirSync, renameSync, statSync } from "node:fs";
 import { basename, dirname, join } from "node:path";
 import type Database from "better-sqlite3";
 import type { Layout } from "../model/layout.ts";
+import type { AccountRows } from "./account.ts";
 import type { CommitWork, NewBatch } from "./buffer.ts";
 import { layoutKey } from "./codec.ts";
 import { layoutRows, wholeLayout } from "./layout-rows.ts";
-import { scanLayouts, scanLeaves } from "./leaf-scan.ts";
-import { type FoundPack, foundPacks, rowsOf } from "./pack-salvage.ts";
-import type { IdRange } from "./position.ts";
-import { inSteps, openWhole, pendingIn, readThroughTables } from "./salvage.ts";
-import { type BatchRow, SCHEMA_VERSION } from "./schema.ts";
+import { scanLeaves } from "./leaf-scan.ts";
+import { rowAt, rowsOf, wholePack } from "./pack-salvage.ts";
+import { PackReader } from "./packs.ts";
+import { type IdRange, union } from "./position.ts";
+import { accountIn, openDamaged } from "./salvage.ts";
+import { type BatchRow, isIntact, SCHEMA_VERSION } from "./schema.ts";
 
 /** What a file beside the buffer is. taken: what could be read of it was taken over; waiting: it is to be delivered. */
 export type AsideState = "damaged" | "taken" | "newer" | "waiting" | "recovered";
@@ -32,6 +34,8 @@ const WAITING = "recover-";
 const RECOVERED = "recovered-";
 /** Payload bytes that are handed over at once. */
 const STEP_BYTES = 2 ** 20;
+/** Rows that are read at once: a large one has some hundred KiB. */
+const READ_ROWS = 16;
 
 /** The files that were set aside for this buffer, by name. Throws what the file system throws. */
 export function asideFiles(file: string): readonly AsideFile[] {
@@ -63,7 +67,7 @@ const NOTHING: Recovered = { layouts: [], batches: [] };
  * long work. Throws what the file system throws.
  */
 export function* readAside(path: string): Generator<Recovered> {
-  const db = openWhole(path);
+  const db = openDamaged(path);
   try {
     const layouts = new Layouts(db, path);
     let rows: BatchRow[] = [];
@@ -94,7 +98,7 @@ class Layouts {
 
   constructor(db: Database.Database | undefined, path: string) {
     this.#path = path;
-    this.#read = db && layoutRows(db);
+    this.#read = tried(() => db && layoutRows(db));
   }
 
   get(id: number): Layout | undefined {
@@ -110,53 +114,82 @@ class Layouts {
   *look(rows: readonly BatchRow[]): Generator<Recovered> {
     if (this.#isScanned || rows.every(({ layout }) => this.get(layout))) return;
     this.#isScanned = true;
-    for (const found of scanLayouts(this.#path)) {
+    for (const found of scanLeaves(this.#path)) {
       if (!found) yield NOTHING;
-      else if (!this.#known.get(found.id)) this.#known.set(found.id, wholeLayout(found.key, found.body)?.layout);
+      else if (found.what === "layout" && !this.#known.get(found.id)) this.#known.set(found.id, wholeLayout(found.key, found.body)?.layout);
     }
   }
 }
 
-/** Those that can be read, each once. Without tables all that there are. Undefined: a pause. */
+/**
+ * Those that can be read, each once; where no account says what was pending all that there are. Through the tables in their order, and what these
+ * do not lead to page by page. Undefined: a pause.
+ */
 function* pendingRows(db: Database.Database | undefined, path: string): Generator<BatchRow | undefined> {
-  const pending = db && pendingIn(db);
-  const unread: IdRange[] = [];
+  const looking = accountIn(path, db);
+  let looked = looking.next();
+  for (; !looked.done; looked = looking.next()) yield undefined;
+  const pending = pendingIn(looked.value);
   const seen = new Set<number>();
-  let areAllPacked = true;
-  for (const pack of foundPacks(db, path)) {
-    if (!pack) {
-      areAllPacked = false;
-      yield undefined;
-      continue;
-    }
-    for (const row of packedRows(pack, pending ?? [{ from: 0, to: Number.MAX_SAFE_INTEGER }])) {
-      if (seen.has(row.id)) continue;
+  const isWanted = (id: number): boolean => !seen.has(id) && (!pending || pending.some(({ from, to }) => id >= from && id < to));
+  if (db && pending && (yield* throughTables(db, pending, seen))) return;
+  for (const found of scanLeaves(path)) {
+    if (!found) yield undefined;
+    const pack = found?.what === "pack" ? wholePack(found) : undefined;
+    const rows = found?.what === "batch" ? [found.row] : pack ? rowsOf(pack, isWanted) : [];
+    for (const row of rows) {
+      if (!isWanted(row.id)) continue;
       seen.add(row.id);
       yield row;
     }
   }
-  if (!areAllPacked && pending) unread.push(...pending);
-  for (const range of db ? inSteps(db, pending ?? []) : []) {
-    const rows: BatchRow[] = [];
-    if (db) unread.push(...readThroughTables(db, [range], (row) => rows.push(row)));
-    for (const { id } of rows) seen.add(id);
-    yield* rows;
-  }
-  if (pending && unread.length === 0) return;
-  for (const row of scanLeaves(path)) {
-    const isWanted = row && !seen.has(row.id) && (!pending || unread.some(({ from, to }) => row.id >= from && row.id < to));
-    if (isWanted) seen.add(row.id);
-    if (!row || isWanted) yield row;
+}
+
+/** Returns true where nothing is damaged. */
+function* throughTables(db: Database.Database, pending: readonly IdRange[], seen: Set<number>): Generator<BatchRow, boolean> {
+  let isWhole = true;
+  try {
+    for (const row of rowsOfTables(db, pending)) {
+      if (!isIntact(row)) isWhole = false;
+      else {
+        seen.add(row.id);
+        yield row;
+      }
+    }
+    return isWhole;
+  } catch {
+    return false;
   }
 }
 
-/** A body that is damaged for all its right checksum has none. */
-function packedRows(pack: FoundPack, ranges: readonly IdRange[]): readonly BatchRow[] {
-  try {
-    return [...rowsOf(pack, ranges)];
-  } catch {
-    return [];
-  }
+/** Throws what SQLite throws, and DamagedFileError. */
+function* rowsOfTables(db: Database.Database, pending: readonly IdRange[]): Generator<BatchRow> {
+  const packs = hasPacks(db) ? new PackReader(db) : undefined;
+  for (const range of packs ? pending : [])
+    for (const pack of packs?.in(range) ?? [])
+      for (const i of packs?.rowsIn(pack, range) ?? []) if (packs) yield rowAt(packs.index(pack), packs.payloads(pack), i);
+  const select = db.prepare<[number, number, number], BatchRow>("SELECT * FROM batch WHERE id >= ? AND id < ? ORDER BY id LIMIT ?");
+  for (const { from, to } of pending)
+    for (let rows = select.all(from, to, READ_ROWS); rows.length > 0; rows = select.all((rows.at(-1)?.id ?? to) + 1, to, READ_ROWS))
+      yield* rows;
+}
+
+/** Files before version 9 have none. */
+const hasPacks = (db: Database.Database): boolean => Number(db.pragma("user_version", { simple: true })) >= 9;
+
+/** Ids that a sink waits for by the account; undefined: that is not known any more. */
+function pendingIn(account: AccountRows | undefined): readonly IdRange[] | undefined {
+  return tried(() => {
+    const { meta: [meta] = [], sink = [] } = account ?? {};
+    const nextId = Number(meta?.["next_id"]);
+    if (!Number.isSafeInteger(nextId)) return undefined;
+    return union(
+      sink.flatMap(({ active, older, live }) => [
+        ...(JSON.parse(String(older)) as readonly IdRange[]),
+        ...(active === 1 ? [{ from: Number(live), to: nextId }] : []),
+      ]),
+    );
+  });
 }
 
 function* asNew(rows: readonly BatchRow[], layouts: Layouts): Generator<Recovered> {
@@ -189,7 +222,7 @@ function renamed(path: string, target: string): string {
 
 const bytesOf = (path: string): number => statSync(path, { throwIfNoEntry: false })?.size ?? 0;
 
-function tried(read: () => Layout | undefined): Layout | undefined {
+function tried<T>(read: () => T): T | undefined {
   try {
     return read();
   } catch {

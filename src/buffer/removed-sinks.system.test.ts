@@ -80,6 +80,7 @@ describe("a sink that is removed", () => {
       dropped: { sink_removed: 8 },
       deliveredUnstored: 0,
       unconfirmed: 0,
+      filtered: 0,
     });
     expect(rowIds(file)).toEqual([]);
     buffer.setSinks([A]);

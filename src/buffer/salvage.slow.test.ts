@@ -95,7 +95,6 @@ describe("a damaged page", () => {
     const stamps = stampsIn(original);
     expect(stamps).toHaveLength(1);
     const mark = readFileSync(`${original}.mark`);
-    const schema = readFileSync(`${original}.schema`);
     const pages = statSync(original).size / PAGE;
     let tried = 0;
     for (let page = 0; page < pages; page += page < 20 ? 1 : 9) {
@@ -105,7 +104,6 @@ describe("a damaged page", () => {
       open(file).close();
       writeFileSync(file, whole);
       writeFileSync(`${file}.mark`, mark);
-      writeFileSync(`${file}.schema`, schema);
       damage(file, page, page % 2 === 0 ? zero : noise);
       using buffer = open(file, { onAlarm: ({ text }) => alarms.push(text) });
       expect(alarms).toHaveLength(1);

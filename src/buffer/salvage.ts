@@ -1,36 +1,32 @@
-import { closeSync, existsSync, fsyncSync, openSync, renameSync, rmSync } from "node:fs";
+import { closeSync, existsSync, fsyncSync, openSync, renameSync, rmSync, statSync } from "node:fs";
 import Database from "better-sqlite3";
-import { AccountCopy, keptRows } from "./account.ts";
+import { atOnce, type Steps } from "../base/timer.ts";
+import { AccountCopy, type AccountRows, keptRows } from "./account.ts";
 import { pendingOf } from "./buffer.ts";
 import { fileBytes, load } from "./file-state.ts";
-import { layoutRows, packedLayout } from "./layout-rows.ts";
+import { packedLayout, wholeLayout } from "./layout-rows.ts";
 import { scanLeaves } from "./leaf-scan.ts";
 import { instant, joinedSpan, type LossSpan, type LossTime, lossTable } from "./losses.ts";
 import { readMark } from "./mark.ts";
-import { type FoundPack, foundPacks } from "./pack-salvage.ts";
+import { type WholePack, wholePack } from "./pack-salvage.ts";
 import { Packs } from "./packs.ts";
 import { type IdRange, union, without } from "./position.ts";
 import { hasRoom } from "./reserve.ts";
-import { type BatchRow, isIntact, SCHEMA, SCHEMA_VERSION } from "./schema.ts";
-import { withNotedSchema } from "./schema-page.ts";
+import { SCHEMA, SCHEMA_VERSION } from "./schema.ts";
 import { pendingRanges, type SinkState } from "./sink-state.ts";
 import type { StampRange } from "./stamps.ts";
 import { Tables } from "./tables.ts";
 
-/** Ids that are read at once, and their bytes, but for a single batch; where one cannot be read, all of them are looked for page by page. */
-const READ_IDS = 1024;
-const READ_BYTES = 4 * 2 ** 20;
-/** Tables of few rows without which nothing is known of the others. */
-const NEEDED = ["meta", "sink"] as const;
 const PROGRESS_MS = 10_000;
-/** Tables that a file has in all its versions. */
-const KNOWN = ["meta", "sink", "batch", "layout"] as const;
 /** Tables of few rows without which something less is known: those that are in the copy of the account, and the others. */
 const COPIED = ["rejected", "stamp"] as const;
 const WANTED = ["gap", "age", "start"] as const;
 
 /** Columns that tables of older versions lack. */
-const ADDED: Readonly<Record<string, object>> = { meta: { overflow_of_run: 0 }, sink: { delivered_unstored: 0, unconfirmed: 0 } };
+const ADDED: Readonly<Record<string, object>> = {
+  meta: { overflow_of_run: 0 },
+  sink: { delivered_unstored: 0, unconfirmed: 0, filtered: 0 },
+};
 
 /** The outcome for a damaged file. */
 export interface Salvaged {
@@ -49,23 +45,8 @@ const wholeFile = (file: string): string => `${file}.whole`;
  */
 export function salvage(file: string, now: LossTime, onProgress: (part: number) => void = () => {}): Salvaged | undefined {
   rmSync(partFile(file), { force: true });
-  const from = openWhole(file);
-  if (from) return salvageFrom(from, file, now, onProgress);
-  return withNotedSchema(file, () => {
-    const noted = openWhole(file);
-    return noted && salvageFrom(noted, file, now, onProgress);
-  });
-}
-
-/** Opens it to read what can be read; undefined: not even its tables are known. */
-export function openWhole(file: string): Database.Database | undefined {
-  const db = openDamaged(file);
-  if (db && tried(() => KNOWN.map((table) => db.prepare(`SELECT * FROM ${table}`)))) return db;
-  db?.close();
-  return undefined;
-}
-
-function salvageFrom(from: Database.Database, file: string, now: LossTime, onProgress: (part: number) => void): Salvaged | undefined {
+  if (!statSync(file, { throwIfNoEntry: false })?.isFile()) return undefined;
+  const from = openDamaged(file);
   const db = new Database(partFile(file));
   try {
     db.pragma("auto_vacuum = INCREMENTAL");
@@ -73,7 +54,7 @@ function salvageFrom(from: Database.Database, file: string, now: LossTime, onPro
     db.pragma("journal_mode = OFF");
     db.pragma("synchronous = OFF");
     db.exec(SCHEMA);
-    const salvaged = db.transaction(() => fill(db, from, { epoch: readMark(file)?.epoch, now, onProgress })).immediate();
+    const salvaged = db.transaction(() => fill(db, file, from, { now, onProgress })).immediate();
     db.close();
     syncFile(partFile(file));
     renameSync(partFile(file), wholeFile(file));
@@ -86,7 +67,7 @@ function salvageFrom(from: Database.Database, file: string, now: LossTime, onPro
     if (error instanceof UnreadableError || hasNoRoom) return undefined;
     throw error;
   } finally {
-    from.close();
+    from?.close();
   }
 }
 
@@ -107,8 +88,8 @@ class UnreadableError extends Error {
   override readonly name = "UnreadableError";
 }
 
-/** Opens a file that may be damaged, of any version that this code reads; undefined: it cannot be read at all. */
-function openDamaged(damaged: string): Database.Database | undefined {
+/** Opens a file that may be damaged, of any version that this code reads; undefined: SQLite cannot open it. */
+export function openDamaged(damaged: string): Database.Database | undefined {
   let db: Database.Database | undefined;
   try {
     db = new Database(damaged, { readonly: true, fileMustExist: true });
@@ -123,79 +104,77 @@ function openDamaged(damaged: string): Database.Database | undefined {
 }
 
 interface FillOptions {
-  /** That the file should have; undefined: not known. */
-  readonly epoch: string | undefined;
   readonly now: LossTime;
   readonly onProgress: (part: number) => void;
 }
 
-function fill(db: Database.Database, from: Database.Database, { epoch, now, onProgress }: FillOptions): Salvaged {
-  const kept = keptRows(from);
-  const copied = (table: (typeof NEEDED | typeof COPIED)[number]): boolean => {
-    const rows = kept?.[table];
-    return rows ? insertRows(db, table, rows) : copyTable(db, from, table);
-  };
-  for (const table of NEEDED) if (!copied(table)) throw new UnreadableError(table);
-  for (const table of COPIED) copied(table);
-  for (const table of WANTED) copyTable(db, from, table);
+function fill(db: Database.Database, file: string, from: Database.Database | undefined, { now, onProgress }: FillOptions): Salvaged {
+  const account = atOnce(accountIn(file, from));
+  if (!account || !insertRows(db, "meta", account.meta) || !insertRows(db, "sink", account.sink)) throw new UnreadableError("account");
+  // Files of before lack some of them, and a copy has no stamps where there are many.
+  for (const table of COPIED) insertRows(db, table, account[table] ?? rowsIn(from, table) ?? []);
+  for (const table of WANTED) insertRows(db, table, rowsIn(from, table) ?? []);
   const { sinks, nextId, ...loaded } = load(db);
+  const epoch = readMark(file)?.epoch;
   if (epoch !== undefined && loaded.epoch !== epoch) throw new UnreadableError("meta");
-  // After `load`, which drops the layouts of a file without batches.
-  copyLayouts(db, from);
   const pending = union([...sinks.values()].flatMap((sink) => pendingRanges(sink, nextId)));
-  const insert = db.prepare("INSERT OR IGNORE INTO batch VALUES (@id, @layout, @ts, @n, @n_exploration, @crc, @payload)");
-  const all = pending.reduce((sum, range) => sum + range.to - range.from, 0);
-  const progress = everySoOften(onProgress);
-  let done = 0;
-  const take = (row: BatchRow): void => {
-    insert.run(row);
-    progress(++done / all);
-  };
-  const packs = takePacks(db, from, pending);
-  const inPack = (id: number): boolean => isIn(packs.taken, id);
-  const unread = readThroughTables(from, without(pending, packs.taken), take);
-  const missing = without(union([...unread, ...packs.unread]), packs.taken);
-  // Pages that are free may still have rows that are in a pack now.
-  if (missing.length > 0) for (const row of scanLeaves(from.name)) if (row && isIn(missing, row.id) && !inPack(row.id)) take(row);
-  const holes = holesIn(db, missing);
+  const packed = takeAll(db, file, pending, onProgress);
+  const holes = holesIn(db, without(pending, packed));
   let lost = 0;
   for (const sink of sinks.values()) lost += settle(db, sink, holes, { nextId, now, stamps: loaded.stamps });
   new AccountCopy(db).save();
   return { lost };
 }
 
-const isIn = (ranges: readonly IdRange[], id: number): boolean => ranges.some(({ from, to }) => id >= from && id < to);
-
-interface TakenPacks {
-  /** From the first to the last id of each pack that was taken over; rising. */
-  readonly taken: readonly IdRange[];
-  /** Pending ids, where a pack could not be read. */
-  readonly unread: readonly IdRange[];
+/** Takes over all layouts, and the batches and packs in which something is pending; returns the ids of the packs. */
+function takeAll(db: Database.Database, file: string, pending: readonly IdRange[], onProgress: (part: number) => void): readonly IdRange[] {
+  const insert = db.prepare("INSERT OR IGNORE INTO batch VALUES (@id, @layout, @ts, @n, @n_exploration, @crc, @payload)");
+  const remove = db.prepare<[number, number]>("DELETE FROM batch WHERE id >= ? AND id < ?");
+  const insertLayout = db.prepare<[number, string, string]>("INSERT OR IGNORE INTO layout (id, key, body) VALUES (?, ?, ?)");
+  const insertCopy = db.prepare<[number, string, Uint8Array]>("INSERT OR IGNORE INTO layout_copy VALUES (?, ?, ?)");
+  const packs = new Packs(db);
+  let packed: readonly IdRange[] = [];
+  const all = pending.reduce((sum, range) => sum + range.to - range.from, 0);
+  const progress = everySoOften(onProgress);
+  let done = 0;
+  for (const found of scanLeaves(file)) {
+    if (found?.what === "batch" && isIn(pending, found.row.id) && !isIn(packed, found.row.id)) {
+      insert.run(found.row);
+      done++;
+    } else if (found?.what === "pack") {
+      const pack = wholePack(found);
+      const taken = pack && takePack(packs, pack, pending, packed);
+      if (!taken) continue;
+      // Pages that are free may still have its rows.
+      remove.run(taken.from, taken.to);
+      packed = union([...packed, taken]);
+      done += taken.to - taken.from;
+    } else if (found?.what === "layout") {
+      const layout = wholeLayout(found.key, found.body)?.layout;
+      if (!layout) continue;
+      const body = JSON.stringify(layout);
+      insertLayout.run(found.id, found.key, body);
+      insertCopy.run(found.id, found.key, packedLayout(body));
+    } else if (!found) progress(Math.min(1, done / all));
+  }
+  return packed;
 }
 
-/** Takes over the packs in which something is pending, each as it is. */
-function takePacks(db: Database.Database, from: Database.Database, pending: readonly IdRange[]): TakenPacks {
-  const packs = new Packs(db);
-  const taken: IdRange[] = [];
-  let isAll = true;
-  for (const pack of foundPacks(from, from.name)) {
-    if (!pack) {
-      isAll = false;
-      continue;
-    }
-    const all = { from: pack.id, to: pack.last + 1 };
-    const gone = union([...pack.gone, ...without([all], pending)]);
-    if (without([all], gone).length === 0 || taken.some((other) => other.from < all.to && all.from < other.to)) continue;
-    const row = { id: pack.id, last: pack.last, ...leftIn(pack, gone), gone: JSON.stringify(gone) };
-    if (row.rows === 0) continue;
-    packs.add(row, pack);
-    taken.push(all);
-  }
-  return { taken: union(taken), unread: isAll ? [] : pending };
+const isIn = (ranges: readonly IdRange[], id: number): boolean => ranges.some(({ from, to }) => id >= from && id < to);
+
+/** Takes over a pack as it is; returns its ids. Undefined: nothing in it is pending, or another pack has some of them. */
+function takePack(packs: Packs, pack: WholePack, pending: readonly IdRange[], packed: readonly IdRange[]): IdRange | undefined {
+  const all = { from: pack.id, to: pack.last + 1 };
+  const gone = without([all], pending);
+  if (packed.some((other) => other.from < all.to && all.from < other.to)) return undefined;
+  const row = { id: pack.id, last: pack.last, ...leftIn(pack, gone), gone: JSON.stringify(gone) };
+  if (row.rows === 0) return undefined;
+  packs.add(row, pack);
+  return all;
 }
 
 function leftIn(
-  { index }: FoundPack,
+  { index }: WholePack,
   gone: readonly IdRange[],
 ): { readonly rows: number; readonly n: number; readonly n_exploration: number } {
   let [rows, n, n_exploration] = [0, 0, 0];
@@ -217,26 +196,27 @@ function everySoOften(onProgress: (part: number) => void): (part: number) => voi
   };
 }
 
-/** Ids that a sink of the file waits for; undefined: that cannot be read. */
-export function pendingIn(from: Database.Database): readonly IdRange[] | undefined {
-  return tried(() => {
-    const nextId = from.prepare<[], number>("SELECT next_id FROM meta").pluck().get();
-    const rows = from.prepare<[], { active: number; older: string; live: number }>("SELECT active, older, live FROM sink").all();
-    if (nextId === undefined) throw new UnreadableError("meta");
-    return union(
-      rows.flatMap(({ active, older, live }) => [
-        ...(JSON.parse(older) as readonly IdRange[]),
-        ...(active === 1 ? [{ from: live, to: nextId }] : []),
-      ]),
-    );
-  });
+/**
+ * The account of a damaged file: its copy by the tables, or where these do not lead to it by looking through the file; else the tables themselves.
+ * Undefined: it cannot be read. Pauses in long work.
+ */
+export function* accountIn(file: string, db: Database.Database | undefined): Steps<AccountRows | undefined> {
+  const kept = db && keptRows(db);
+  if (kept) return kept;
+  let newest: string | undefined;
+  for (const found of scanLeaves(file)) {
+    if (!found) yield;
+    if (found?.what === "account") newest = found.body;
+  }
+  if (newest !== undefined) return JSON.parse(newest) as AccountRows;
+  const meta = rowsIn(db, "meta");
+  const sink = rowsIn(db, "sink");
+  return meta && sink && { meta, sink, rejected: rowsIn(db, "rejected") ?? [], stamp: rowsIn(db, "stamp") ?? [] };
 }
 
-/** False: not all of it can be read. */
-function copyTable(db: Database.Database, from: Database.Database, table: string): boolean {
-  const rows = tried(() => from.prepare<[], Record<string, unknown>>(`SELECT * FROM ${table}`).all());
-  return rows !== undefined && insertRows(db, table, rows);
-}
+/** Undefined: not all of it can be read. */
+const rowsIn = (db: Database.Database | undefined, table: string): readonly Record<string, unknown>[] | undefined =>
+  tried(() => db?.prepare<[], Record<string, unknown>>(`SELECT * FROM ${table}`).all());
 
 /** False: a row is none of this table, or there is none where one has to be. Throws what the new file throws. */
 function insertRows(db: Database.Database, table: string, read: readonly Record<string, unknown>[]): boolean {
@@ -252,47 +232,6 @@ function insertRows(db: Database.Database, table: string, read: readonly Record<
     if (error instanceof Database.SqliteError && /^SQLITE_(CONSTRAINT|MISMATCH)/.test(error.code)) return false;
     throw error;
   }
-}
-
-function copyLayouts(db: Database.Database, from: Database.Database): void {
-  const insert = db.prepare<[number, string, string]>("INSERT OR IGNORE INTO layout (id, key, body) VALUES (?, ?, ?)");
-  const insertCopy = db.prepare<[number, string, Uint8Array]>("INSERT OR IGNORE INTO layout_copy VALUES (?, ?, ?)");
-  const lastIn = (table: string): number => tried(() => from.prepare<[], number | null>(`SELECT max(id) FROM ${table}`).pluck().get()) ?? 0;
-  const last = Math.max(lastIn("layout"), lastIn("layout_copy"));
-  const read = layoutRows(from);
-  for (let id = 1; id <= last; id++) {
-    const row = tried(() => read(id));
-    if (!row) continue;
-    const body = JSON.stringify(row.layout);
-    insert.run(id, row.key, body);
-    insertCopy.run(id, row.key, packedLayout(body));
-  }
-}
-
-/** The ranges in pieces that are read at once. */
-export function* inSteps(from: Database.Database, ranges: readonly IdRange[]): Generator<IdRange> {
-  const bytesOf = from.prepare<[number, number], number>("SELECT total(length(payload)) FROM batch WHERE id >= ? AND id < ?").pluck();
-  function* halves(range: IdRange): Generator<IdRange> {
-    const bytes = tried(() => bytesOf.get(range.from, range.to)) ?? 0;
-    if (range.to - range.from === 1 || bytes <= READ_BYTES) return yield range;
-    const middle = Math.floor((range.from + range.to) / 2);
-    yield* halves({ from: range.from, to: middle });
-    yield* halves({ from: middle, to: range.to });
-  }
-  for (const { from: first, to } of ranges)
-    for (let at = first; at < to; at += READ_IDS) yield* halves({ from: at, to: Math.min(to, at + READ_IDS) });
-}
-
-/** Hands over the rows of the ranges that are found through the tables, and returns the ranges of which some are not. */
-export function readThroughTables(from: Database.Database, ranges: readonly IdRange[], take: (row: BatchRow) => void): readonly IdRange[] {
-  const select = from.prepare<[number, number], BatchRow>("SELECT * FROM batch WHERE id >= ? AND id < ? ORDER BY id");
-  const unread: IdRange[] = [];
-  for (const range of inSteps(from, ranges)) {
-    const rows = tried(() => select.all(range.from, range.to));
-    if (rows?.every(isIntact)) rows.forEach(take);
-    else unread.push(range);
-  }
-  return union(unread);
 }
 
 /** Ids of the ranges that no row has, as ranges; none of them is in a pack. */

@@ -1,7 +1,7 @@
 import { crc32 } from "node:zlib";
 
 /** `PRAGMA user_version` of the files this code reads and writes. */
-export const SCHEMA_VERSION = 9;
+export const SCHEMA_VERSION = 10;
 
 /**
  * age: batches below the id were in the file when it was `at` ms old. stamp: stamps that may be corrected, or are. start: batches from the id
@@ -40,7 +40,8 @@ CREATE TABLE batch (id INTEGER PRIMARY KEY, layout INTEGER NOT NULL, ts REAL NOT
                     n_exploration INTEGER NOT NULL, crc INTEGER NOT NULL, payload BLOB NOT NULL) STRICT;
 CREATE TABLE sink (id TEXT PRIMARY KEY, active INTEGER NOT NULL, takes_exploration INTEGER NOT NULL, older TEXT NOT NULL,
                    live INTEGER NOT NULL, accepted INTEGER NOT NULL, delivered INTEGER NOT NULL, dropped TEXT NOT NULL,
-                   delivered_unstored INTEGER NOT NULL, removed_for_ms REAL, removed_at REAL, unconfirmed INTEGER NOT NULL DEFAULT 0) STRICT;
+                   delivered_unstored INTEGER NOT NULL, removed_for_ms REAL, removed_at REAL, unconfirmed INTEGER NOT NULL DEFAULT 0,
+                   filtered INTEGER NOT NULL DEFAULT 0) STRICT;
 CREATE TABLE rejected (reason TEXT PRIMARY KEY, n INTEGER NOT NULL) STRICT;
 CREATE TABLE gap (sink TEXT NOT NULL, reason TEXT NOT NULL, number INTEGER NOT NULL, from_ts REAL NOT NULL, to_ts REAL NOT NULL,
                   n INTEGER, is_open INTEGER NOT NULL, from_clock TEXT, to_clock TEXT, PRIMARY KEY (sink, reason)) STRICT;
@@ -91,6 +92,11 @@ PRAGMA user_version = 6;
 ALTER TABLE sink ADD COLUMN unconfirmed INTEGER NOT NULL DEFAULT 0;
 DELETE FROM account;
 PRAGMA user_version = 9;
+`,
+  9: `
+ALTER TABLE sink ADD COLUMN filtered INTEGER NOT NULL DEFAULT 0;
+DELETE FROM account;
+PRAGMA user_version = 10;
 `,
 };
 

@@ -12,7 +12,7 @@ import { type IdRange, joinClosest, MAX_OLDER_RANGES, rangesOf, startAtLiveEdge,
 /** Removed sinks whose counts are kept, and such whose values are. */
 const REMOVED_SINKS_KEPT = 100;
 
-/** One sink as the file keeps it. Pending values are what accepted is more than delivered, unconfirmed and dropped. */
+/** One sink as the file keeps it. Pending values are what accepted is more than delivered, unconfirmed, filtered and dropped. */
 export interface SinkState extends Omit<SinkLedger, "sink" | "pending" | "keptUntil"> {
   readonly id: string;
   /** False: removed from the configuration; its counts are kept, and with `removed` what it had pending. */
@@ -37,8 +37,8 @@ export interface AfterDrop {
 }
 
 export function ledgerOf(state: SinkState): SinkLedger {
-  const { id: sink, accepted, delivered, unconfirmed, dropped, deliveredUnstored } = state;
-  return { sink, accepted, delivered, unconfirmed, pending: pendingOf(state), dropped, deliveredUnstored };
+  const { id: sink, accepted, delivered, unconfirmed, filtered, dropped, deliveredUnstored } = state;
+  return { sink, accepted, delivered, unconfirmed, filtered, pending: pendingOf(state), dropped, deliveredUnstored };
 }
 
 /** Values of one batch that count for this sink. */
@@ -63,7 +63,7 @@ export function pendingAmong(state: SinkState, ranges: readonly IdRange[], nextI
  */
 export function acknowledged(
   state: SinkState,
-  { ids, dropped: refused, isUnconfirmed = false }: Acknowledgement,
+  { ids, dropped: refused, filtered = 0, isUnconfirmed = false }: Acknowledgement,
   nextId: number,
   countValues: CountValues,
   firstIn: FirstIn,
@@ -78,9 +78,11 @@ export function acknowledged(
     dropped[reason] = (dropped[reason] ?? 0) + values;
     rest -= values;
   }
+  const left = Math.min(filtered, rest);
+  rest -= left;
   const { position, regained } = joinClosest(compacted(subtract(state.position, freed), firstIn));
   const sent = isUnconfirmed ? { unconfirmed: state.unconfirmed + rest } : { delivered: state.delivered + rest };
-  const after = { ...state, position, ...sent, dropped };
+  const after = { ...state, position, ...sent, filtered: state.filtered + left, dropped };
   return { state: takenBack(after, countValues(after, regained)), freed };
 }
 
@@ -98,14 +100,15 @@ function compacted(position: Position, firstIn: FirstIn): Position {
 }
 
 /**
- * Values that became pending again are no longer delivered, or unconfirmed or dropped where so little was delivered. The rest is what was read while
+ * Values that became pending again are no longer delivered, or unconfirmed, filtered or dropped where so little was delivered. The rest is what was read while
  * the sink was removed, and is accepted now.
  */
 function takenBack(state: SinkState, values: number): SinkState {
   if (values === 0) return state;
   const fromDelivered = Math.min(values, state.delivered);
   const fromUnconfirmed = Math.min(values - fromDelivered, state.unconfirmed);
-  let rest = values - fromDelivered - fromUnconfirmed;
+  const fromFiltered = Math.min(values - fromDelivered - fromUnconfirmed, state.filtered);
+  let rest = values - fromDelivered - fromUnconfirmed - fromFiltered;
   const dropped = { ...state.dropped };
   for (const reason of DROP_REASONS) {
     const taken = Math.min(rest, dropped[reason] ?? 0);
@@ -114,7 +117,8 @@ function takenBack(state: SinkState, values: number): SinkState {
     rest -= taken;
   }
   const [delivered, unconfirmed] = [state.delivered - fromDelivered, state.unconfirmed - fromUnconfirmed];
-  return { ...state, accepted: state.accepted + rest, delivered, unconfirmed, dropped };
+  const filtered = state.filtered - fromFiltered;
+  return { ...state, accepted: state.accepted + rest, delivered, unconfirmed, filtered, dropped };
 }
 
 /** The sink after every id of `range` was given up. */
@@ -218,7 +222,7 @@ export function withSinks(before: SinksState, desired: readonly BufferSink[], ke
   for (const { id, takesExploration } of desired) {
     const sink = sinks.get(id);
     if (sink?.active) continue;
-    const counts = sink ?? { accepted: 0, delivered: 0, unconfirmed: 0, dropped: {}, deliveredUnstored: 0 };
+    const counts = sink ?? { accepted: 0, delivered: 0, unconfirmed: 0, filtered: 0, dropped: {}, deliveredUnstored: 0 };
     const older = sink?.removed ? sink.position.older : [];
     sinks.set(id, { ...counts, id, active: true, removed: null, takesExploration, position: { ...startAtLiveEdge(nextId), older } });
   }

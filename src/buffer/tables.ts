@@ -105,12 +105,13 @@ export class Tables {
   }
 
   saveSink({ id, active, takesExploration, position, removed, ...counted }: SinkState): void {
-    const { accepted, delivered, unconfirmed, deliveredUnstored } = counted;
+    const { accepted, delivered, unconfirmed, filtered, deliveredUnstored } = counted;
     const older = JSON.stringify(position.older);
     const counts = JSON.stringify(counted.dropped);
     const [forMs, at] = [removed?.forMs ?? null, removed?.at ?? null];
     const flags = [Number(active), Number(takesExploration)] as const;
-    this.#sql.saveSink.run(id, ...flags, older, position.live, accepted, delivered, counts, deliveredUnstored, forMs, at, unconfirmed);
+    const moved = [accepted, delivered, counts, deliveredUnstored, forMs, at, unconfirmed, filtered] as const;
+    this.#sql.saveSink.run(id, ...flags, older, position.live, ...moved);
   }
 
   saveAge({ ageMs, downMs, at }: SavedAge): void {
@@ -253,13 +254,13 @@ function statementsOf(db: Database.Database) {
   );
   const saveMeta = db.prepare<[number, string, number, number]>("UPDATE meta SET next_id = ?, run = ?, last_seq = ?, overflow_of_run = ?");
   const saveSink = db.prepare<
-    [string, number, number, string, number, number, number, string, number, number | null, number | null, number]
+    [string, number, number, string, number, number, number, string, number, number | null, number | null, number, number]
   >(
-    `INSERT INTO sink VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (id) DO UPDATE SET active = excluded.active,
+    `INSERT INTO sink VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (id) DO UPDATE SET active = excluded.active,
      takes_exploration = excluded.takes_exploration, older = excluded.older, live = excluded.live, accepted = excluded.accepted,
      delivered = excluded.delivered, dropped = excluded.dropped, delivered_unstored = excluded.delivered_unstored,
      removed_for_ms = excluded.removed_for_ms, removed_at = excluded.removed_at,
-     unconfirmed = excluded.unconfirmed`,
+     unconfirmed = excluded.unconfirmed, filtered = excluded.filtered`,
   );
   const forgetSink = db.prepare<[string]>("DELETE FROM sink WHERE id = ?");
   const saveRejected = db.prepare<[string, number]>("INSERT INTO rejected VALUES (?, ?) ON CONFLICT (reason) DO UPDATE SET n = excluded.n");

@@ -3,6 +3,8 @@ import type { Acknowledgement, DropReason } from "../buffer/buffer.ts";
 /** What became of one row, in values. */
 export interface Outcome {
   readonly delivered: number;
+  /** Left out by the filter of the sink; absent: none. */
+  readonly filtered?: number;
   readonly dropped: Readonly<Partial<Record<DropReason, number>>>;
 }
 
@@ -93,13 +95,21 @@ export class AcknowledgementTracker {
 function sum(rows: readonly (readonly [number, Outcome])[]): Settled | undefined {
   if (rows.length === 0) return undefined;
   let delivered = 0;
+  let filtered = 0;
   const dropped: Partial<Record<DropReason, number>> = {};
   for (const [, outcome] of rows) {
     delivered += outcome.delivered;
+    filtered += outcome.filtered ?? 0;
     addDropped(dropped, outcome.dropped);
   }
   const droppedIds = rows.flatMap(([id, outcome]) => (Object.keys(outcome.dropped).length > 0 ? [id] : []));
-  return { ids: rows.map(([id]) => id), delivered, dropped, ...(droppedIds.length > 0 && { droppedIds }) };
+  return {
+    ids: rows.map(([id]) => id),
+    delivered,
+    ...(filtered > 0 && { filtered }),
+    dropped,
+    ...(droppedIds.length > 0 && { droppedIds }),
+  };
 }
 
 /** Two acknowledgements as one. */
@@ -109,11 +119,13 @@ export const joinSettled = (a: Settled, b: Settled): Settled => joinAllSettled([
 export function joinAllSettled(all: readonly Settled[]): Settled {
   const dropped: Partial<Record<DropReason, number>> = {};
   for (const one of all) addDropped(dropped, one.dropped);
+  const filtered = all.reduce((sum, one) => sum + (one.filtered ?? 0), 0);
   const droppedIds = all.flatMap((one) => one.droppedIds ?? []);
   return {
     ids: all.flatMap(({ ids }) => ids),
     delivered: all.reduce((sum, one) => sum + one.delivered, 0),
     dropped,
+    ...(filtered > 0 && { filtered }),
     ...(droppedIds.length > 0 && { droppedIds }),
     ...(all.some(({ isUnconfirmed }) => isUnconfirmed) && { isUnconfirmed: true }),
   };

@@ -7,15 +7,17 @@ import type { Layout } from "../model/layout.ts";
 import type { Readout } from "../model/value.ts";
 import { copyReadout, type SinkBatch } from "../sinks/sink.ts";
 import { decodeJob } from "./decode.ts";
+import { SinkFilter } from "./sink-filter.ts";
 
 const names = { startOf: () => "epoch-of-the-file", life: "life-of-the-delivery" };
+const options = { takesExploration: false, filter: new SinkFilter({}), names };
 
 function rowsOf(layout: Layout, readouts: readonly Readout[]): StoredBatch[] {
   return readouts.map((readout, i) => ({ id: i + 1, layout: 1, time: readout.time, ...encodeReadout(layout, readout) }));
 }
 
 function decoded(layout: Layout, rows: readonly StoredBatch[]) {
-  const { batch, outcomes } = decodeJob({ group: { layout: 1, rows, bytes: 0 }, backlog: false, generation: 0 }, layout, false, names);
+  const { batch, outcomes } = decodeJob({ group: { layout: 1, rows, bytes: 0 }, backlog: false, generation: 0 }, layout, options);
   if (!batch) throw new Error("there is a layout");
   return { batch, outcomes };
 }

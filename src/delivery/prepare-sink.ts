@@ -5,18 +5,22 @@ import { ReasonError } from "../model/reason.ts";
 import type { SinkEntry } from "../sinks/index.ts";
 import type { AnySinkKind } from "../sinks/sink.ts";
 import type { SinkSpec } from "./messages.ts";
+import { filterShape, SinkFilter } from "./sink-filter.ts";
 
-/**
- * Options of the delivery itself, in addition to those of the kind, for sinks that get the whole history.
- * live_first: new values overtake older ones; in_order: they wait.
- */
-export const deliverySettings = z.object({
+const ofAll = z.object(filterShape);
+/** live_first: new values overtake older ones; in_order: they wait. */
+const backlogShape = {
   backlog: z
     .enum(["live_first", "in_order"])
     .default("live_first")
     .describe("After an outage: new values at once with the older ones between them, or all in the order in which they were read"),
-});
-export type Backlog = z.infer<typeof deliverySettings>["backlog"];
+};
+const ofHistory = z.object({ ...backlogShape, ...filterShape });
+export type Backlog = z.infer<typeof ofHistory>["backlog"];
+
+/** Options of the delivery itself, in addition to those of the kind. */
+export const deliverySettings = ({ delivery }: Pick<AnySinkKind, "delivery">): typeof ofAll | typeof ofHistory =>
+  delivery === "every" ? ofHistory : ofAll;
 
 /** A sink whose configuration is valid. */
 export interface PreparedSink {
@@ -25,6 +29,7 @@ export interface PreparedSink {
   readonly details: unknown;
   readonly settings: unknown;
   readonly backlog: Backlog;
+  readonly filter: SinkFilter;
   readonly endpoint: string;
   readonly publishIntervalMs: number;
 }
@@ -46,8 +51,12 @@ export async function prepareSink(spec: SinkSpec, registry: Readonly<Record<stri
   });
   const details = check(kind.details, spec.details, "details");
   const where = `sinks.${spec.name ?? spec.uuid}`;
-  const { backlog } = check(deliverySettings, kind.delivery === "every" ? spec.settings : {}, where);
-  const settings = check(kind.settings, kind.delivery === "every" ? withoutDelivery(spec.settings) : spec.settings, where);
+  const common: z.infer<typeof ofAll> & Partial<z.infer<typeof ofHistory>> = check<z.infer<typeof ofAll>>(
+    deliverySettings(kind),
+    isObject(spec.settings) ? spec.settings : {},
+    where,
+  );
+  const settings = check(kind.settings, withoutDelivery(kind, spec.settings), where);
   const settingsProblem = kind.settingsProblem?.(settings, details);
   if (settingsProblem !== undefined) throw problem("configuration_invalid", `${where}.${settingsProblem}`);
   return {
@@ -55,15 +64,18 @@ export async function prepareSink(spec: SinkSpec, registry: Readonly<Record<stri
     kind,
     details,
     settings,
-    backlog,
+    backlog: common.backlog ?? "live_first",
+    filter: new SinkFilter(common),
     endpoint: kind.endpoint(details),
     publishIntervalMs: kind.publishIntervalMs(details, spec.publishIntervalUnit),
   };
 }
 
-function withoutDelivery(settings: unknown): unknown {
-  if (typeof settings !== "object" || settings === null) return settings;
-  return Object.fromEntries(Object.entries(settings).filter(([key]) => !Object.hasOwn(deliverySettings.shape, key)));
+const isObject = (value: unknown): value is Readonly<Record<string, unknown>> => typeof value === "object" && value !== null;
+
+function withoutDelivery(kind: AnySinkKind, settings: unknown): unknown {
+  if (!isObject(settings)) return settings;
+  return Object.fromEntries(Object.entries(settings).filter(([key]) => !Object.hasOwn(deliverySettings(kind).shape, key)));
 }
 
 const problem = (condition: Condition, detail: string): ReasonError => new ReasonError("UNKNOWN", detail, { condition });

@@ -101,6 +101,7 @@ export class SinkPump {
   /** Aborts when the opening ends. */
   #openingEnd = new AbortController();
   #reported = "";
+  #filterWarning: Warning | undefined;
   readonly #warningTimes = new WarningTimes();
 
   constructor(prepared: PreparedSink, port: PumpPort, limits: PumpLimits) {
@@ -125,6 +126,7 @@ export class SinkPump {
     this.#writer = new Writer({
       queue: this.#queue,
       takesExploration: kind.takesExploration,
+      filter: prepared.filter,
       log: this.#log,
       layout: (id) => port.layout(id),
       names: { startOf: (id) => port.startOf(id), life: port.life },
@@ -165,8 +167,8 @@ export class SinkPump {
    * second.
    */
   look(account: Account, nowMs: number): boolean {
-    const { accepted, delivered, unconfirmed, dropped } = account;
-    const settled = delivered + unconfirmed + (dropped.refused ?? 0) + (dropped.damaged ?? 0);
+    const { accepted, delivered, unconfirmed, filtered, dropped } = account;
+    const settled = delivered + unconfirmed + filtered + (dropped.refused ?? 0) + (dropped.damaged ?? 0);
     const isIdle = this.#state.isWell() && this.#writer.isIdle() && !this.#writer.holdsBack();
     const isStalled = this.#watchdog.look(nowMs, { accepted, settled, pending: pendingOf(account), isIdle });
     const { isFailing, patienceMs } = this.#watchdog;
@@ -215,7 +217,9 @@ export class SinkPump {
 
   /** Publishes the sources as they are now. */
   describe(sources: readonly SourceReport[]): void {
-    this.#notices.describe(sources);
+    const { filter } = this.#prepared;
+    this.#notices.describe(filter.sources(sources));
+    this.#filterWarning = filter.warning(sources);
     this.#queue.retainSources(this.#keptBack.describe(sources));
     this.#reportChanges();
   }
@@ -232,7 +236,7 @@ export class SinkPump {
   }
 
   report(): SinkReport {
-    const { spec, endpoint } = this.#prepared;
+    const { spec, endpoint, filter } = this.#prepared;
     const { uuid, name, type } = spec;
     const sink = this.#opening?.sink;
     const link = sink?.link?.();
@@ -242,6 +246,7 @@ export class SinkPump {
       ...this.#state.report(),
       warnings: this.#warningTimes.dated(this.#warnings(), this.#port.clock.epochMs()),
       ...(link && { link }),
+      ...(!filter.isOpen && { filter: filter.patterns }),
     };
   }
 
@@ -430,7 +435,9 @@ export class SinkPump {
 
   #warnings(): readonly Warning[] {
     const kept = this.#keptBack.warning(this.#queue.keptBack);
-    return [...(this.#prepared.spec.notes ?? []), ...(kept === undefined ? [] : [kept]), ...(this.#opening?.sink.warnings ?? [])];
+    const ofFilter = this.#filterWarning;
+    const own = [...(kept === undefined ? [] : [kept]), ...(ofFilter === undefined ? [] : [ofFilter])];
+    return [...(this.#prepared.spec.notes ?? []), ...own, ...(this.#opening?.sink.warnings ?? [])];
   }
 
   #lookAtKeptBack(): void {

@@ -6,10 +6,12 @@ import { encodeReadout } from "../buffer/codec.ts";
 import { temporaryFolder } from "../buffer/testing/folder.ts";
 import { plainLayout, plainReadout } from "../buffer/testing/readouts.ts";
 import { decodeJob } from "./decode.ts";
+import { SinkFilter } from "./sink-filter.ts";
 import { UsedStamps } from "./used-stamps.ts";
 
 const layout = plainLayout(2);
 const names = { startOf: (id: number) => (id < 10 ? "first-start" : "other-start"), life: "life" };
+const options = { takesExploration: false, filter: new SinkFilter({}), names };
 
 function row(id: number, clockSynced: boolean, correctionMs?: number): StoredBatch {
   const { payload } = encodeReadout(layout, { ...plainReadout(2, id, 1000), clockSynced });
@@ -17,7 +19,7 @@ function row(id: number, clockSynced: boolean, correctionMs?: number): StoredBat
 }
 
 const stampsOf = (rows: readonly StoredBatch[]) => {
-  const { batch } = decodeJob({ group: { layout: 1, rows, bytes: 0 }, backlog: true }, layout, false, names);
+  const { batch } = decodeJob({ group: { layout: 1, rows, bytes: 0 }, backlog: true }, layout, options);
   return [...(batch?.readouts ?? [])].map(({ time, clockCorrectionMs }) => [time, clockCorrectionMs]);
 };
 
@@ -78,6 +80,6 @@ test("what was sent uncorrected is known after a kill that the store did not lea
 
 test("an identifier has the start since which its last batch was numbered", () => {
   const idOf = (...ids: number[]) =>
-    decodeJob({ group: { layout: 1, rows: ids.map((id) => row(id, true)), bytes: 0 }, backlog: true }, layout, false, names).batch?.id;
+    decodeJob({ group: { layout: 1, rows: ids.map((id) => row(id, true)), bytes: 0 }, backlog: true }, layout, options).batch?.id;
   expect([idOf(1, 2), idOf(9, 10), idOf(10)]).toEqual(["first-st-1-2", "other-st-9-10", "other-st-10-10"]);
 });

@@ -181,8 +181,8 @@ export class Writer {
     }
     const { queue, sending } = this.#options;
     const prepared = prepare(due, (row) => queue.readHeld(row), this.#options);
-    const { attempt, gone, damaged, rows, batch } = prepared;
-    this.#learn({ what: "begun", attempt, gone, damaged }, nowMs);
+    const { attempt, gone, damaged, filtered, rows, batch } = prepared;
+    this.#learn({ what: "begun", attempt, gone, damaged, filtered }, nowMs);
     if (!batch || !this.#isolation.underWay.includes(attempt)) {
       this.#wakeSoon();
       return true;
@@ -237,12 +237,12 @@ export class Writer {
   }
 
   async #write(opening: Opening, job: Job): Promise<void> {
-    const { queue, layout, takesExploration, names, sending } = this.#options;
+    const { queue, layout, sending } = this.#options;
     let decoded: Decoded;
     try {
       const found = layout(job.group.layout);
       const rows = found ? sending(job.group.rows) : job.group.rows;
-      decoded = decodeJob({ ...job, group: { ...job.group, rows } }, found, takesExploration, names);
+      decoded = decodeJob({ ...job, group: { ...job.group, rows } }, found, this.#options);
     } catch (error) {
       this.#unreadable(error);
       return;

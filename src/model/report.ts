@@ -76,8 +76,17 @@ export interface LinkReport {
   readonly publishes_per_s?: number | null;
 }
 
+/** Sources, variables and units that a sink takes, by name, in which `*` stands for any text; `!` before it leaves out. Absent: all. */
+export interface FilterPatterns {
+  readonly sources?: readonly string[] | undefined;
+  readonly variables?: readonly string[] | undefined;
+  readonly units?: readonly string[] | undefined;
+}
+
 /** The state of a data sink. */
 export interface SinkReport extends Report {
+  /** Absent: it takes all there is. */
+  readonly filter?: FilterPatterns;
   /** While the sink is open and of a kind that measures it. */
   readonly link?: LinkReport;
   readonly name: string | null;

@@ -87,13 +87,15 @@ export type SourceStatus = Omit<SourceReport, "layout" | "discovers"> & {
   readonly capture?: FailureCapture;
 };
 
-/** A sink with its account, in values: accepted = delivered + unconfirmed + pending + Σ dropped. Null: it keeps none. */
+/** A sink with its account, in values: accepted = delivered + unconfirmed + filtered + pending + Σ dropped. Null: it keeps none. */
 export interface SinkStatus extends SinkReport {
   readonly ledger: {
     readonly accepted: number;
     readonly delivered: number;
     /** Sent by a protocol that confirms nothing. */
     readonly unconfirmed: number;
+    /** Left out by the filter of the sink. */
+    readonly filtered: number;
     readonly pending: number;
     /** By reason. */
     readonly dropped: Readonly<Record<string, number>>;

@@ -47,7 +47,10 @@ function outlook({ bytesPerS = 1000, warnBelowHours = 12, dropAtBytes = 900 * MI
           sinks: new Map([
             [
               "a",
-              flowOf({ accepted: second * 10, delivered: delivered - refused - sent, unconfirmed: sent, dropped: { refused } }, isOpen),
+              flowOf(
+                { accepted: second * 10, delivered: delivered - refused - sent, unconfirmed: sent, filtered: 0, dropped: { refused } },
+                isOpen,
+              ),
             ],
           ]),
         });

@@ -24,10 +24,10 @@ export interface SinkFlow {
 }
 
 /** Of a sink's account. What the buffer itself drops was not taken. Pure. */
-export const flowOf = ({ accepted, delivered, unconfirmed, dropped }: Account, isOpen: boolean): SinkFlow => ({
+export const flowOf = ({ accepted, delivered, unconfirmed, filtered, dropped }: Account, isOpen: boolean): SinkFlow => ({
   isOpen,
   accepted,
-  taken: delivered + unconfirmed + (dropped.refused ?? 0) + (dropped.damaged ?? 0),
+  taken: delivered + unconfirmed + filtered + (dropped.refused ?? 0) + (dropped.damaged ?? 0),
 });
 
 const MINUTE_MS = 60_000;

@@ -51,7 +51,7 @@ const sink: ServiceStatus["sinks"][number] = {
   error: null,
   next_retry_at: null,
   warnings: [],
-  ledger: { accepted: 10, delivered: 5, unconfirmed: 0, pending: 3, dropped: { too_old: 2 }, delivered_unstored: 4 },
+  ledger: { accepted: 10, delivered: 5, unconfirmed: 0, filtered: 0, pending: 3, dropped: { too_old: 2 }, delivered_unstored: 4 },
 };
 
 let metrics: Metrics | undefined;

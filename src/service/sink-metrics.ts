@@ -38,6 +38,9 @@ export function defineSinkMetrics(set: MetricSet): void {
       for (const { labels, ledger } of sinks()) if (ledger) metric.inc(labels, ledger.unconfirmed);
     },
   );
+  set.counter("sink_values_filtered_total", "Values that the filter of a data sink leaves out", sinkLabels, (metric) => {
+    for (const { labels, ledger } of sinks()) if (ledger) metric.inc(labels, ledger.filtered);
+  });
   set.gauge("sink_values_pending", "Values that wait in the buffer for a data sink", sinkLabels, (metric) => {
     for (const { labels, ledger } of sinks()) if (ledger) metric.set(labels, ledger.pending);
   });

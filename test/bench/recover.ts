@@ -5,12 +5,12 @@ import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { encodeReadout, layoutKey } from "../../src/buffer/codec.ts";
-import { readNote } from "../../src/buffer/note-file.ts";
 import { openBuffer } from "../../src/buffer/open.ts";
 import { asideFiles } from "../../src/buffer/recover.ts";
 import { plainLayout } from "../../src/buffer/testing/readouts.ts";
 import { figuresOf } from "../support/process-figures.ts";
 import { startRefusingBroker } from "../support/refusing-broker.ts";
+import { rootPagesOf } from "../support/root-pages.ts";
 
 const BIN = resolve(import.meta.dirname, "../../bin");
 const SINK = "7e0d3c5a-0000-4000-8000-00000000000a";
@@ -130,11 +130,9 @@ function fill(file: string, { variables, readouts }: Backlog): number {
 
 /** Both places of the account are gone, and so is what a start could read around. */
 function damage(file: string): void {
-  const { rows = [] } = (readNote(`${file}.schema`) ?? {}) as {
-    rows?: readonly { readonly tbl_name: string; readonly rootpage: number }[];
-  };
+  const roots = rootPagesOf(file);
   const fd = openSync(file, "r+");
-  for (const { tbl_name, rootpage } of rows)
-    if (["meta", "account"].includes(tbl_name)) writeSync(fd, Buffer.alloc(PAGE_BYTES, 0x11), 0, PAGE_BYTES, (rootpage - 1) * PAGE_BYTES);
+  for (const [table, page] of roots)
+    if (["meta", "account"].includes(table)) writeSync(fd, Buffer.alloc(PAGE_BYTES, 0x11), 0, PAGE_BYTES, (page - 1) * PAGE_BYTES);
   closeSync(fd);
 }

@@ -311,6 +311,7 @@ function summary(
       accepted: ledger.accepted,
       delivered: ledger.delivered,
       unconfirmed: ledger.unconfirmed,
+      filtered: ledger.filtered,
       pending: ledger.pending,
       dropped: droppedOf(ledger.dropped),
     }),
@@ -338,7 +339,7 @@ function tell(result: Summary, collector: CollectorProcess): void {
     console.log(
       s.accepted === undefined
         ? `${s.name}: ${s.state}, current values only`
-        : `${s.name}: ${s.accepted} values accepted = ${s.delivered} delivered + ${s.unconfirmed} unconfirmed + ${s.pending} pending + ${s.dropped} dropped`,
+        : `${s.name}: ${s.accepted} values accepted = ${s.delivered} delivered + ${s.unconfirmed} unconfirmed + ${s.filtered} filtered + ${s.pending} pending + ${s.dropped} dropped`,
     );
   const { values_received, distinct_values, messages } = result.broker;
   const twice = values_received === distinct_values ? "" : ` (${values_received - distinct_values} of them twice)`;

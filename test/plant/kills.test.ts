@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { isExact } from "./kills.ts";
 
-const ledger = { accepted: 100, delivered: 100, unconfirmed: 0, pending: 0, dropped: {}, delivered_unstored: 0 };
+const ledger = { accepted: 100, delivered: 100, unconfirmed: 0, filtered: 0, pending: 0, dropped: {}, delivered_unstored: 0 };
 const status = (changed: object = {}, buffer: object = {}) => ({
   sinks: [
     { uuid: "", name: "server", type: "opcua", state: "OK", ledger: null },

@@ -73,10 +73,10 @@ export async function killInTurn({ kill, newest, elapsedS, over, stopped, tell }
 export function isExact({ sinks, buffer }: Pick<ServiceStatusJson, "sinks" | "buffer">, sink: string, distinct: number): boolean {
   const ledger = sinks.find(({ name }) => name === sink)?.ledger;
   if (!ledger) return false;
-  const { accepted, delivered, unconfirmed, pending, dropped, delivered_unstored } = ledger;
+  const { accepted, delivered, unconfirmed, filtered, pending, dropped, delivered_unstored } = ledger;
   return (
     accepted > 0 &&
-    accepted === delivered + unconfirmed + pending + droppedOf(dropped) &&
+    accepted === delivered + unconfirmed + filtered + pending + droppedOf(dropped) &&
     pending === 0 &&
     droppedOf(dropped) === 0 &&
     delivered_unstored === 0 &&

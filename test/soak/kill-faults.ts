@@ -1,8 +1,8 @@
 import { closeSync, existsSync, fstatSync, openSync, readSync, writeFileSync, writeSync } from "node:fs";
 import { constants } from "node:os";
 import { join } from "node:path";
-import { readNote } from "../../src/buffer/note-file.ts";
 import { buildShim, hasCompiler } from "../lab/shim.ts";
+import { rootPagesOf } from "../support/root-pages.ts";
 import type { FaultKind } from "./kill-plan.ts";
 
 /** How often the machine itself failed. */
@@ -59,6 +59,8 @@ export class MachineFaults {
   #healing: NodeJS.Timeout | undefined;
   #lives = 0;
   #isFull = false;
+  /** By table: its first page. */
+  #roots: ReadonlyMap<string, number> = new Map();
   #sparesCopy = true;
 
   /** Needs gcc for `disk`, `full` and `clock`. */
@@ -208,10 +210,13 @@ export class MachineFaults {
    * left as it is.
    */
   #spared(): ReadonlySet<number> {
-    const note: { readonly rows?: readonly { readonly tbl_name: string; readonly rootpage: number }[] } =
-      readNote(`${this.#file}.schema`) ?? {};
     const spared = this.#sparesCopy ? ["account"] : ["meta", "sink", "rejected", "stamp"];
-    return new Set((note.rows ?? []).filter(({ tbl_name }) => spared.includes(tbl_name)).map(({ rootpage }) => rootpage));
+    try {
+      this.#roots = rootPagesOf(this.#file);
+    } catch {
+      // The first page is damaged already: tables begin where they began.
+    }
+    return new Set([...this.#roots].filter(([table]) => spared.includes(table)).map(([_, page]) => page));
   }
 }
 

@@ -14,7 +14,7 @@ export async function askedAgent(stateDir: string, more: Partial<AgentDeps> = {}
   const socket = await startLocalSocket(
     {
       path: localSocketPath(stateDir),
-      handlers: { "/status": () => ({ ...status, sources: agent.reports().map(toSourceStatus) }) },
+      handlers: { "/status": () => ({ buffer: {}, ...status, sources: agent.reports().map(toSourceStatus) }) },
       actions: { "/source": (body) => lookInto(agent, body), "/capture": (body) => framesAnswer(agent, body) },
     },
     { signal: new AbortController().signal, log: silentLog },

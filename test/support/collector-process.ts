@@ -74,6 +74,7 @@ export interface ServiceStatusJson {
       readonly accepted: number;
       readonly delivered: number;
       readonly unconfirmed: number;
+      readonly filtered: number;
       readonly pending: number;
       readonly dropped: Readonly<Record<string, number>>;
       readonly delivered_unstored: number;

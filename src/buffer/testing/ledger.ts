@@ -17,7 +17,7 @@ export function ledgerFaults(buffer: Buffer, file: string, takesExploration: (si
   const reader = openReader(file);
   try {
     const rows = reader.read(0, Number.MAX_SAFE_INTEGER, Number.MAX_SAFE_INTEGER);
-    for (const { sink, accepted, delivered, unconfirmed, pending, dropped } of buffer.ledger().sinks) {
+    for (const { sink, accepted, delivered, unconfirmed, filtered, pending, dropped } of buffer.ledger().sinks) {
       const position = reader.position(sink);
       const kept = position ? [] : rangesOfRemoved(file, sink);
       const counted = rows
@@ -25,9 +25,11 @@ export function ledgerFaults(buffer: Buffer, file: string, takesExploration: (si
         .reduce((sum, row) => sum + row.count + (takesExploration(sink) ? row.explorationCount : 0), 0);
       const allDropped = Object.values(dropped).reduce((sum, n) => sum + n, 0);
       if (pending !== counted) faults.push(`${sink}: ${pending} pending, and the rows hold ${counted}`);
-      if (accepted !== delivered + unconfirmed + pending + allDropped)
-        faults.push(`${sink}: ${accepted} accepted, ${delivered} + ${unconfirmed} + ${pending} + ${allDropped} accounted for`);
-      if (Math.min(accepted, delivered, unconfirmed, ...Object.values(dropped)) < 0) faults.push(`${sink}: a count below zero`);
+      if (accepted !== delivered + unconfirmed + filtered + pending + allDropped)
+        faults.push(
+          `${sink}: ${accepted} accepted, ${delivered} + ${unconfirmed} + ${filtered} + ${pending} + ${allDropped} accounted for`,
+        );
+      if (Math.min(accepted, delivered, unconfirmed, filtered, ...Object.values(dropped)) < 0) faults.push(`${sink}: a count below zero`);
     }
   } finally {
     reader.close();

@@ -38,7 +38,8 @@ export function coerce(text: string, schema: JsonSchema): unknown {
   if ((types.includes("integer") || types.includes("number")) && /^-?\d+(\.\d+)?$/.test(text)) return Number(text);
   if (types.every((type) => type === "boolean")) return new UsageError(`${JSON.stringify(text)} must be true or false`);
   if (types.every((type) => type === "integer" || type === "number")) return new UsageError(`${JSON.stringify(text)} must be a number`);
-  if (types.every((type) => type === "array") && schema.items?.enum) return text === "" ? [] : text.split(",").map((item) => item.trim());
+  if (types.every((type) => type === "array") && (schema.items?.enum || schema.items?.type === "string"))
+    return text === "" ? [] : text.split(",").map((item) => item.trim());
   return text;
 }
 

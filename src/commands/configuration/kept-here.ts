@@ -133,4 +133,4 @@ export const optionWords = (options: Options): readonly string[] =>
     return inner.length === 0 ? [`${key}=true`] : inner;
   });
 
-const isObject = (value: unknown): value is Options => typeof value === "object" && value !== null;
+const isObject = (value: unknown): value is Options => typeof value === "object" && value !== null && !Array.isArray(value);

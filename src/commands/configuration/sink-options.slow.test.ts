@@ -63,19 +63,30 @@ test("options of every kind are kept, changed and removed by their keys, and are
     "payload=raw",
     "backlog=in_order",
     "in_flight=9",
+    "sources=press-*, !press-7",
   );
-  const words = "payload=raw backlog=in_order in_flight=9 tls=true";
+  const words = "payload=raw backlog=in_order in_flight=9 sources=press-*,!press-7 tls=true";
   expect(added).toContain(`On this machine: ${words}\nThe settings file has in_flight of this sink too, and wins.\n`);
   await well("sink", "set", "plant", `cert_file=${cert}`, `tls.key_file=${key}`, "tls.server_name=broker", "retain=true", "payload=");
-  expect(kept()).toMatchObject({ backlog: "in_order", in_flight: 9, retain: true, tls: { server_name: "broker" } });
+  expect(kept()).toMatchObject({
+    backlog: "in_order",
+    in_flight: 9,
+    sources: ["press-*", "!press-7"],
+    retain: true,
+    tls: { server_name: "broker" },
+  });
   expect(kept()).not.toHaveProperty("payload");
   const [{ details, uuid }] = JSON.parse(await well("sink", "list", "--json"));
   const spec = { uuid, name: "plant", type: "mqtt", details, settings: kept(), secrets: {}, publishIntervalUnit: "seconds" } as const;
-  expect(await prepareSink(spec, SINKS)).toMatchObject({ backlog: "in_order", settings: { retain: true, tls: { server_name: "broker" } } });
+  expect(await prepareSink(spec, SINKS)).toMatchObject({
+    backlog: "in_order",
+    filter: { patterns: { sources: ["press-*", "!press-7"] } },
+    settings: { retain: true, tls: { server_name: "broker" } },
+  });
   await well("sink", "set", "plant", "tls.server_name=");
   expect(kept()).toMatchObject({ tls: expect.not.objectContaining({ server_name: "broker" }) });
   expect((await run("sink", "set", "plant", "tls.key_file=")).err).toContain("cert_file and key_file go together");
-  await well("sink", "set", "plant", "tls=false", "retain=", "backlog=", "in_flight=");
+  await well("sink", "set", "plant", "tls=false", "retain=", "backlog=", "in_flight=", "sources=");
   expect(JSON.parse(readFileSync(join(folder, "sink-options.json"), "utf8"))).toEqual({ version: 1, sinks: {} });
   expect(readdirSync(join(folder, "sink-certificates"))).toEqual([]);
 });

@@ -20,9 +20,9 @@ const PEM_FILES = ["ca_file", "cert_file", "key_file"] as const;
 /** The kind of sink that serves a type, whose options are asked for. */
 export const kindOf = async (type: SinkType): Promise<AnySinkKind> => (await SINKS[type].kind()).default;
 
-/** Keys for words: those of the kind's local options, and of the delivery's where that keeps the history for it, without those that name where a password is. */
-export function optionKeysOf({ settings, delivery }: AnySinkKind): ReadonlyMap<string, JsonSchema> {
-  const all = [...keysOf(toJsonSchema(settings)), ...(delivery === "every" ? keysOf(toJsonSchema(deliverySettings)) : [])];
+/** Keys for words: those of the kind's local options, and of the delivery's, without those that name where a password is. */
+export function optionKeysOf(kind: AnySinkKind): ReadonlyMap<string, JsonSchema> {
+  const all = [kind.settings, deliverySettings(kind)].flatMap((schema) => [...keysOf(toJsonSchema(schema))]);
   const keys = all.filter(([key]) => !key.startsWith("password_"));
   return new Map([...keys, ...(keys.some(([key]) => key.startsWith("tls.")) ? [["tls", { type: "boolean" }] as const] : [])]);
 }
@@ -60,7 +60,7 @@ export function nextOptions(
   const all = { ...rest, ...(kept && { tls: kept }) };
   const options = Object.fromEntries(Object.entries(all).filter(([key]) => !removed.includes(key)));
   const checked = kind.settings.safeParse(withoutDelivery(kind, options));
-  const ofDelivery = deliverySettings.safeParse(kind.delivery === "every" ? options : {});
+  const ofDelivery = deliverySettings(kind).safeParse(options);
   const mistakes = [checked, ofDelivery].flatMap(({ error }) => (error ? issueWords(error) : []));
   if (mistakes.length > 0 || !checked.success) throw new UsageError(mistakes.join("\n"));
   const need = kind.settingsProblem?.(checked.data, details);
@@ -68,8 +68,8 @@ export function nextOptions(
   return { options, pems };
 }
 
-const withoutDelivery = ({ delivery }: AnySinkKind, options: Options): Options =>
-  Object.fromEntries(Object.entries(options).filter(([key]) => delivery === "latest" || !Object.hasOwn(deliverySettings.shape, key)));
+const withoutDelivery = (kind: AnySinkKind, options: Options): Options =>
+  Object.fromEntries(Object.entries(options).filter(([key]) => !Object.hasOwn(deliverySettings(kind).shape, key)));
 
 const isObject = (value: unknown): value is Options => typeof value === "object" && value !== null;
 

@@ -37,8 +37,10 @@ const sink = {
   error: null,
   next_retry_at: null,
   warnings: [],
-  ledger: { accepted: 5, delivered: 3, unconfirmed: 0, pending: 2, dropped: {}, delivered_unstored: 0 },
+  ledger: { accepted: 5, delivered: 3, unconfirmed: 0, filtered: 0, pending: 2, dropped: {}, delivered_unstored: 0 },
 };
+
+const lab = { ...sink, uuid: "2d7e30bf-8c74-4b90-9c65-303e403f6c33", name: "lab", filter: { units: ["bar"] } };
 
 /** 21.5 as a machine with the words the other way round has it. */
 const [high = 0, low = 0] = registersOf("float32", 21.5);
@@ -47,7 +49,7 @@ const holding = new Map([low, high, 235].entries());
 it("shows from the address to each sink how a value comes about, over the connection that is there", async () => {
   const { folder, run } = here();
   const device = await plant({ units: new Map([[1, { holding }]]) });
-  const { agent } = await askedAgent(folder, {}, { sinks: [sink] });
+  const { agent } = await askedAgent(folder, {}, { sinks: [sink, lab] });
   const variables = [
     variable(1, 1, "holding:0", { name: "temperature", type: "float32", unit: "°C" }),
     variable(1, 2, "holding:2", { name: "pressure", scaling: { factor: 0.1, offset: 1 }, unit: "bar" }),
@@ -87,14 +89,19 @@ it("shows from the address to each sink how a value comes about, over the connec
   ]);
   expect(found.orders[2].value).toBe(21.5);
   expect(found.variable.value).toBe(found.orders[0].value);
-  expect(found.sinks).toMatchObject([{ name: "hall-3", place: "topic hall/machine-1/temperature", pending: 2 }]);
+  expect(found.sinks).toMatchObject([
+    { name: "hall-3", place: "topic hall/machine-1/temperature", pending: 2, note: null },
+    { name: "lab", note: "left out by the filter of this sink" },
+  ]);
 
   const text = (await run(...words, "temperature")).out;
   expect(text).toMatch(
     /\n {2}Address: {3}holding:0\n {2}Type: {6}float32, in °C\n {2}Request: .*\n {2}Bytes: {5}(?:[0-9a-f]{2} ){3}[0-9a-f]{2}\n/,
   );
   expect(text).toMatch(/\nBYTE ORDER +VALUE\nABCD +\S+ +configured\n[^\n]*\nCDAB +21\.5\n/);
-  expect(text).toMatch(/\nhall-3 +mqtt +OK +topic hall\/machine-1\/temperature +2\n$/);
+  expect(text).toMatch(
+    /\nhall-3 +mqtt +OK +topic hall\/machine-1\/temperature +2\nlab +mqtt +OK +left out by the filter of this sink +2\n$/,
+  );
   const scaled = (await run(...words, "pressure")).out;
   expect(scaled).toMatch(/\n {2}Raw value: 235\n {2}Scaling: {3}× 0\.1 \+ 1\n {2}Value: {5}24\.5 bar\n {2}Quality: {3}good/);
   expect(scaled).toContain("RAW VALUE");

@@ -5,7 +5,10 @@ import { formatDuration } from "../../base/duration.ts";
 import { toJson } from "../../base/json.ts";
 import { sleep } from "../../base/timer.ts";
 import { stateDirIn } from "../../configuration/settings-file.ts";
+import { SinkFilter } from "../../delivery/sink-filter.ts";
 import { FAULTS } from "../../model/fault.ts";
+import type { Layout } from "../../model/layout.ts";
+import type { FilterPatterns } from "../../model/report.ts";
 import type { DataSink } from "../../model/resources.ts";
 import type { ServiceStatus, SinkStatus, SourceStatus } from "../../model/service-status.ts";
 import type { LiveReadout, LiveValue, SourceInsight } from "../../model/source-insight.ts";
@@ -48,7 +51,7 @@ export function explain(source: string, variable: string, options: ExplainOption
   return withService(io, async () => {
     const found = await lookUntilRead(source, variable, timeoutMs, options, io);
     const value = found.readout?.values[0];
-    const sinks = await whereabouts(found.source.name, value, options.config, io);
+    const sinks = await whereabouts(found.source, value, options.config, io);
     if (options.json) io.stdout.write(`${toJson(toObject(found, variable, sinks))}\n`);
     else writeLines(io, linesOf(found, variable, sinks, Date.now()));
     if (found.source.error) return EXIT.sourceFailed;
@@ -82,7 +85,7 @@ async function lookUntilRead(
 const isAway = ({ error }: SourceStatus): boolean => error !== null && error.condition !== "all_variables_faulted";
 
 async function whereabouts(
-  source: string,
+  source: Layout["source"],
   value: LiveValue | undefined,
   config: string | undefined,
   io: CommandIo,
@@ -92,17 +95,23 @@ async function whereabouts(
   // Its details are in the copy on disk, which this user may not be allowed to read: then without the places.
   const kept = await readLastGood(lastGoodFile(path.resolve(stateDir)));
   const records = new Map(kept.type === "loaded" ? kept.configuration.sinks.map((sink) => [sink.uuid, sink]) : []);
-  const places = sinks.map(async ({ uuid, name, type, endpoint, state, ledger }) => ({
+  const places = sinks.map(async ({ uuid, name, type, endpoint, state, ledger, filter }) => ({
     uuid,
     name,
     type,
     endpoint,
     state,
-    place: value ? await placeAt(type, records.get(uuid), source, value) : null,
-    note: value?.exploration && sinkEntryOf(type)?.takesExploration !== true ? "EXPLORATION: published to the platform only" : null,
+    place: value ? await placeAt(type, records.get(uuid), source.name, value) : null,
+    note: value ? noteOf(type, filter, source, value) : null,
     pending: ledger?.pending ?? null,
   }));
   return Promise.all(places);
+}
+
+/** Why a sink does not get a variable; null: it does. */
+function noteOf(type: string, filter: FilterPatterns | undefined, source: Layout["source"], value: LiveValue): string | null {
+  if (value.exploration && sinkEntryOf(type)?.takesExploration !== true) return "EXPLORATION: published to the platform only";
+  return filter && !new SinkFilter(filter).takes(source, value) ? "left out by the filter of this sink" : null;
 }
 
 /** The place where a sink of a type puts a variable. */

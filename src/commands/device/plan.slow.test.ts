@@ -49,16 +49,18 @@ it("tells of a source that the service reads: requests, bytes, time, interval, w
   expect(device.connections()).toBe(1);
 });
 
-it("proposes an interval where the plan does not fit", async () => {
+it("proposes an interval where the plan does not fit, and says how long the buffer lasts", async () => {
   const { folder, run } = here();
   const device = await plant({ misbehave: () => ({ delayMs: 80 }) });
-  const { agent } = await askedAgent(folder);
+  const left = { hours: 71.5, filling: false, bytes_per_hour: 1000, bound: "max_bytes", warn_below_hours: 12 };
+  const { agent } = await askedAgent(folder, {}, { buffer: { left } as never });
   await agent.apply([source(1, device.port)]);
   await expect.poll(() => agent.reports()[0]?.counters.readouts).toBeGreaterThan(1);
   const { out } = await run("machine-1", "--json");
-  expect(JSON.parse(out)).toMatchObject({ fits: false, interval_ms: 50 });
+  expect(JSON.parse(out)).toMatchObject({ fits: false, interval_ms: 50, buffer_left: { hours: 71.5, filling: false } });
   expect([200, 250, 500, 1000]).toContain(JSON.parse(out).feasible_interval_ms);
   expect((await run("machine-1")).out).toMatch(/Interval: +50 ms: the plan does not fit; an interval of .* would do/);
+  expect((await run("machine-1")).out).toMatch(/\n {2}Buffer: +room for 3 d of values at today's rate, of all data sources together\n/);
 });
 
 it("reads a source itself where no service runs, and says so; what fails has its reason", async () => {

@@ -3,13 +3,14 @@ import { DeviceMemories } from "../../agent/device-memory.ts";
 import { planView, ReadoutTimes } from "../../agent/plan-view.ts";
 import { toJson } from "../../base/json.ts";
 import type { ReasonError } from "../../model/reason.ts";
+import type { BufferLeft } from "../../model/service-status.ts";
 import type { PlanView } from "../../model/source-insight.ts";
 import type { Warning } from "../../model/warning.ts";
 import { planFacts } from "../../service/words/plan-words.ts";
-import { sparedWords } from "../../service/words/service-words.ts";
+import { leftWords, sparedWords } from "../../service/words/service-words.ts";
 import { type CommandIo, complain, EXIT, type ExitCode } from "../io.ts";
 import { writeLines } from "../lines.ts";
-import { knownByService, lookIntoService, withService } from "../service/known.ts";
+import { lookIntoService, sourceIn, statusIfRunning, withService } from "../service/known.ts";
 import { formatTable } from "../table.ts";
 import type { TargetOptions } from "./browse-target.ts";
 import { type ConfiguredSource, withSource } from "./configured-source.ts";
@@ -38,6 +39,8 @@ interface Planned {
   readonly warnings: readonly Warning[];
   /** The part of its values that report by exception spares; absent: all are reported, or the service does not read it. */
   readonly spared?: string | undefined;
+  /** How long the buffer takes the values of all sources while no sink takes them; absent: the service does not know. */
+  readonly left?: BufferLeft | undefined;
 }
 
 /** `collector plan SOURCE`: what a readout asks for, how long it takes, and which interval it fits. Throws UsageError. */
@@ -46,13 +49,15 @@ export function plan(name: string, options: PlanOptions, io: CommandIo): Promise
 }
 
 async function planned(name: string, options: PlanOptions, io: CommandIo): Promise<ExitCode> {
-  const known = await knownByService(name, options.config, io);
+  const status = await statusIfRunning(options.config, io);
+  const known = sourceIn(status, name);
   if (known) {
     const { source, plan: view } = await lookIntoService({ source: known.uuid }, options.config, io);
     const { type, endpoint, warnings, counters } = source;
     if (view?.measured) {
       const spared = sparedWords(counters);
-      print({ name: source.name, type, endpoint: endpoint ?? "-", from: "service", plan: view, warnings, spared }, options, io);
+      const left = status?.buffer.left;
+      print({ name: source.name, type, endpoint: endpoint ?? "-", from: "service", plan: view, warnings, spared, left }, options, io);
       return EXIT.good;
     }
     complain(io, "the service has not read this source yet; it is read once more over a connection of its own");
@@ -103,10 +108,10 @@ async function measured({ spec, permit }: ConfiguredSource, options: PlanOptions
 }
 
 function print(planned: Planned, options: PlanOptions, io: CommandIo): void {
-  const { name, type, endpoint, from, plan: view, warnings, spared } = planned;
+  const { name, type, endpoint, from, plan: view, warnings, spared, left } = planned;
   if (options.json) {
     io.stdout.write(
-      `${toJson({ source: { name, type, endpoint }, from, ...view, ...(spared !== undefined && { reported: spared }), warnings })}\n`,
+      `${toJson({ source: { name, type, endpoint }, from, ...view, ...(spared !== undefined && { reported: spared }), ...(left && { buffer_left: left }), warnings })}\n`,
     );
     return;
   }
@@ -114,20 +119,22 @@ function print(planned: Planned, options: PlanOptions, io: CommandIo): void {
 }
 
 /** For people: the sums, whether they fit, then the requests. Pure. */
-export function planText({ name, type, endpoint, from, plan: view, warnings, spared }: Planned, isWhole: boolean): readonly string[] {
+export function planText({ name, type, endpoint, from, plan: view, warnings, spared, left }: Planned, isWhole: boolean): readonly string[] {
   const { requests } = view;
   const shown = isWhole ? view.first_requests : view.first_requests.slice(0, SHOWN);
   const rows = shown.map((one) => [one.words, String(one.variables), String(one.bytes)]);
-  const left = requests - shown.length;
+  const more = requests - shown.length;
   const how = from === "service" ? "as the service reads it" : "over a connection of its own";
   return [
     `${name} (${type} ${endpoint}), ${how}`,
-    ...[...planFacts(view, name), ...(spared === undefined ? [] : [{ label: "Reported", words: spared }])].map(
-      ({ label, words }) => `  ${`${label}:`.padEnd(10)} ${words}`,
-    ),
+    ...[
+      ...planFacts(view, name),
+      ...(spared === undefined ? [] : [{ label: "Reported", words: spared }]),
+      ...(left ? [{ label: "Buffer", words: `${leftWords(left)}, of all data sources together` }] : []),
+    ].map(({ label, words }) => `  ${`${label}:`.padEnd(10)} ${words}`),
     ...warnings.map(({ text }) => `  Note: ${text}`),
     "",
     ...formatTable([["REQUEST", "VARIABLES", "BYTES"], ...rows], new Set([1, 2])),
-    ...(left > 0 ? [`… ${left} more requests${isWhole ? "" : ", see --requests"}`] : []),
+    ...(more > 0 ? [`… ${more} more requests${isWhole ? "" : ", see --requests"}`] : []),
   ];
 }

@@ -6,8 +6,12 @@ import { type CommandIo, complain, EXIT, type ExitCode, StoppedError, UsageError
 import { askService, ServiceError, tellService } from "./local-client.ts";
 
 /** What the running service knows of one of its data sources, by name or uuid; undefined: none runs here, or it has no such source. */
-export async function knownByService(name: string, config: string | undefined, io: CommandIo): Promise<SourceStatus | undefined> {
-  const sources = (await statusIfRunning(config, io))?.sources ?? [];
+export const knownByService = async (name: string, config: string | undefined, io: CommandIo): Promise<SourceStatus | undefined> =>
+  sourceIn(await statusIfRunning(config, io), name);
+
+/** The source in a status, by name or uuid. Pure. */
+export function sourceIn(status: ServiceStatus | undefined, name: string): SourceStatus | undefined {
+  const sources = status?.sources ?? [];
   return sources.find(({ uuid }) => uuid === name.toLowerCase()) ?? sources.find((source) => source.name === name);
 }
 
@@ -15,8 +19,8 @@ export async function knownByService(name: string, config: string | undefined, i
 export const sinkKnownByService = async (uuid: string, config: string | undefined, io: CommandIo): Promise<SinkStatus | undefined> =>
   (await statusIfRunning(config, io))?.sinks.find((sink) => sink.uuid === uuid);
 
-/** Throws StoppedError. */
-async function statusIfRunning(config: string | undefined, io: CommandIo): Promise<ServiceStatus | undefined> {
+/** The status of the running service; undefined: none runs here. Throws StoppedError. */
+export async function statusIfRunning(config: string | undefined, io: CommandIo): Promise<ServiceStatus | undefined> {
   try {
     // Our own service of this version, behind the rights of the file system: its answer is taken for what it says it is.
     return (await askService(localSocketPath(stateDirIn(config)), "/status", io.signal)) as ServiceStatus;

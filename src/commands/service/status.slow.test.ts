@@ -49,7 +49,15 @@ const broker: SinkStatus = {
   error: null,
   next_retry_at: null,
   warnings: [],
-  ledger: { accepted: 86_405, delivered: 86_000, unconfirmed: 0, pending: 400, dropped: { too_old: 5 }, delivered_unstored: 0 },
+  ledger: {
+    accepted: 86_405,
+    delivered: 86_000,
+    unconfirmed: 0,
+    filtered: 0,
+    pending: 400,
+    dropped: { too_old: 5 },
+    delivered_unstored: 0,
+  },
 };
 const report = (more: Partial<ServiceStatus> = {}): ServiceStatus => ({
   version: "1.2.3",
@@ -81,7 +89,7 @@ SINK                                  TYPE  ENDPOINT     STATE  FOR        DELIV
   });
 
   test("shows values that were sent without confirmation apart from delivered ones", () => {
-    const ledger = { accepted: 700, delivered: 0, unconfirmed: 600, pending: 100, dropped: {}, delivered_unstored: 0 };
+    const ledger = { accepted: 700, delivered: 0, unconfirmed: 600, filtered: 0, pending: 100, dropped: {}, delivered_unstored: 0 };
     const text = renderStatus(report({ sinks: [{ ...broker, ledger }] }), NOW);
     expect(text).toMatch(/DELIVERED +UNCONFIRMED +PENDING +DROPPED\n.* 0 +600 +100 +0\n/);
     expect(text).toContain("Sent without confirmation, because MQTT with QoS 0 has none: 600");

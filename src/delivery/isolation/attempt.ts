@@ -2,12 +2,14 @@ import type { StoredBatch } from "../../buffer/buffer.ts";
 import type { Layout } from "../../model/layout.ts";
 import type { Refusal, SinkBatch } from "../../sinks/sink.ts";
 import { decodeJob, type Names } from "../decode.ts";
+import type { SinkFilter } from "../sink-filter.ts";
 import { counted, intersection, type Piece, type Places, piecesOfRefusals, placesOf } from "./pieces.ts";
 import type { Attempt, Due } from "./state.ts";
 import type { Refused } from "./step.ts";
 
 export interface AttemptOptions {
   readonly takesExploration: boolean;
+  readonly filter: SinkFilter;
   /** Layout by its id in the file; undefined: the file does not have it. Throws if the file cannot be read. */
   readonly layout: (id: number) => Layout | undefined;
   readonly names: Names;
@@ -18,6 +20,8 @@ export interface Prepared {
   /** Rows that have left the file, and rows that cannot be decoded. */
   readonly gone: readonly number[];
   readonly damaged: readonly number[];
+  /** By row: values that the filter of the sink leaves out. */
+  readonly filtered: ReadonlyMap<number, number>;
   readonly rows: readonly StoredBatch[];
   /** Undefined: nothing can be read. */
   readonly batch: SinkBatch | undefined;
@@ -32,7 +36,7 @@ const timeText = (epochMs: number): string => (Math.abs(epochMs) <= 8.64e15 ? ne
 export function prepare(
   due: Due,
   read: (row: number) => StoredBatch | undefined,
-  { takesExploration, layout, names }: AttemptOptions,
+  { takesExploration, filter, layout, names }: AttemptOptions,
 ): Prepared {
   const ids = [...new Set(due.pieces.map(({ row }) => row))];
   const rows = ids.flatMap((id) => read(id) ?? []);
@@ -40,7 +44,12 @@ export function prepare(
   const left = due.pieces.filter(({ row }) => found.has(row));
   const isWhole = left.every(({ from, to }) => from === 0 && to === undefined);
   const group = { layout: due.layout, rows, bytes: 0 };
-  const decoded = decodeJob({ group, backlog: due.backlog }, layout(due.layout), takesExploration, names, isWhole ? undefined : left);
+  const decoded = decodeJob(
+    { group, backlog: due.backlog },
+    layout(due.layout),
+    { takesExploration, filter, names },
+    isWhole ? undefined : left,
+  );
   const rowOf = (readout: number): number | undefined => rows[decoded.rowsRead[readout] ?? -1]?.id;
   const places: Places = decoded.batch ? placesOf(decoded.batch, rowOf, takesExploration) : new Map();
   const pieces = counted(left, places);
@@ -51,6 +60,7 @@ export function prepare(
     attempt: { due, pieces, places, name },
     gone: ids.filter((id) => !found.has(id)),
     damaged: rows.flatMap(({ id }, i) => (decoded.outcomes[i]?.dropped.damaged === undefined ? [] : [id])),
+    filtered: new Map(rows.flatMap(({ id }, i) => (decoded.outcomes[i]?.filtered ? [[id, decoded.outcomes[i].filtered]] : []))),
     rows,
     batch: decoded.batch && { ...decoded.batch, isRetry: true, ...(maxMessageBytes !== undefined && { maxMessageBytes }) },
     rowOf,

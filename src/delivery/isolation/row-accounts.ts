@@ -7,6 +7,8 @@ export interface RowAccount {
   pieces: number;
   refused: number;
   isDamaged: boolean;
+  /** Values that the filter of the sink leaves out. */
+  filtered: number;
 }
 
 /** The values of held rows, by row. Each row is settled once, when none of its pieces is left. */
@@ -51,11 +53,13 @@ export function refusePieces(rows: RowAccounts, pieces: readonly Counted[], refu
 
 function accountOf(outcome: Outcome | undefined): RowAccount {
   const refused = outcome?.dropped.refused ?? 0;
-  return { all: (outcome?.delivered ?? 0) + refused, pieces: 0, refused, isDamaged: false };
+  const filtered = outcome?.filtered ?? 0;
+  return { all: (outcome?.delivered ?? 0) + refused + filtered, pieces: 0, refused, isDamaged: false, filtered };
 }
 
-function outcomeOf({ all, refused, isDamaged }: RowAccount): Outcome {
+function outcomeOf({ all, refused, isDamaged, filtered }: RowAccount): Outcome {
   if (isDamaged) return { delivered: 0, dropped: { damaged: all } };
-  const dropped = Math.min(refused, all);
-  return { delivered: all - dropped, dropped: dropped === 0 ? {} : { refused: dropped } };
+  const left = Math.min(filtered, all);
+  const dropped = Math.min(refused, all - left);
+  return { delivered: all - left - dropped, ...(left > 0 && { filtered: left }), dropped: dropped === 0 ? {} : { refused: dropped } };
 }

@@ -31,7 +31,7 @@ function isolation() {
   };
   const begin = (nowMs: number): Attempt & { readonly suspect: Suspect } => {
     const attempt = attemptOf(due(nowMs));
-    learn({ what: "begun", attempt, gone: [], damaged: [] }, nowMs);
+    learn({ what: "begun", attempt, gone: [], damaged: [], filtered: new Map() }, nowMs);
     if (attempt.due.what !== "suspect") throw new Error("held values are due");
     return Object.assign(attempt, { suspect: attempt.due.suspect });
   };
@@ -257,7 +257,7 @@ class Play {
     if (due && !("untilMs" in due)) {
       const attempt = attemptOf(due);
       this.#send(attempt.pieces.flatMap(keysOf));
-      this.#learn({ what: "begun", attempt, gone: [], damaged: [] });
+      this.#learn({ what: "begun", attempt, gone: [], damaged: [], filtered: new Map() });
       this.#underWay.push({ attempt });
       return;
     }

@@ -51,8 +51,13 @@ interface Events {
       readonly taken: number;
       readonly outcomes: ReadonlyMap<number, Outcome>;
     };
-  /** `gone`: rows that have left the file; `damaged`: rows that cannot be decoded. */
-  readonly begun: { readonly attempt: Attempt; readonly gone: readonly number[]; readonly damaged: readonly number[] };
+  /** `gone`: rows that have left the file; `damaged`: rows that cannot be decoded; `filtered`: by row, values that the filter leaves out. */
+  readonly begun: {
+    readonly attempt: Attempt;
+    readonly gone: readonly number[];
+    readonly damaged: readonly number[];
+    readonly filtered: ReadonlyMap<number, number>;
+  };
   readonly tried: Answer & { readonly attempt: Attempt };
   /** The sink was lost, with these normal jobs under way. `isPublishing`: notices were, too. */
   readonly lost: { readonly jobs: readonly number[]; readonly why: string; readonly isPublishing: boolean };
@@ -183,7 +188,7 @@ function note({ state, nowMs, effects }: Turn, part: Part, { detail, hold: holdi
   return false;
 }
 
-function begun({ state, nowMs, settle }: Turn, { attempt, gone, damaged }: Events["begun"]): void {
+function begun({ state, nowMs, settle }: Turn, { attempt, gone, damaged, filtered }: Events["begun"]): void {
   const { due, pieces } = attempt;
   for (const row of gone) {
     state.rows.delete(row);
@@ -192,6 +197,10 @@ function begun({ state, nowMs, settle }: Turn, { attempt, gone, damaged }: Event
   for (const row of damaged) {
     const account = state.rows.get(row);
     if (account) account.isDamaged = true;
+  }
+  for (const [row, values] of filtered) {
+    const account = state.rows.get(row);
+    if (account) account.filtered = values;
   }
   const isEmpty = valuesIn(pieces) === 0;
   if (due.what === "held") beginHeld(state, due.source, due.parts);

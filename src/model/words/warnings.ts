@@ -45,6 +45,7 @@ export const WARNINGS = {
     "Rewrite them with the command that the text names.",
   ),
   setting_without_effect: w("note", "A setting does nothing together with another one.", "Remove it."),
+  filter_matches_nothing: w("warning", "A name in the filter of a sink matches nothing.", "Correct the name, or remove it."),
   // Reading a device.
   addresses_looked_up: w("note", "The device is large, or slow at telling its addresses.", "Wait."),
   plan_exceeds_interval: w(

@@ -146,8 +146,13 @@ export class PageState {
     for (const uuid of this.#hours.keys()) if (!sinks.some((sink) => sink.uuid === uuid)) this.#hours.delete(uuid);
     for (const { uuid, ledger } of sinks) {
       if (!ledger) continue;
-      const { accepted, delivered, unconfirmed, pending } = ledger;
-      const now = { accepted, delivered, unconfirmed, dropped: Object.values(ledger.dropped).reduce((sum, count) => sum + count, 0) };
+      const { accepted, delivered, unconfirmed, filtered, pending } = ledger;
+      const now = {
+        accepted: accepted - filtered,
+        delivered,
+        unconfirmed,
+        dropped: Object.values(ledger.dropped).reduce((sum, count) => sum + count, 0),
+      };
       const known = this.#hours.get(uuid) ?? { hours: [], last: now };
       const hour = known.hours.at(-1);
       const current = hour?.at === at ? hour : { at, accepted: 0, delivered: 0, unconfirmed: 0, dropped: 0 };

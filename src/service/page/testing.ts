@@ -52,7 +52,7 @@ export const sinkOf = (changes: Partial<SinkStatus> = {}): SinkStatus => ({
   error: null,
   next_retry_at: null,
   warnings: [],
-  ledger: { accepted: 10, delivered: 7, unconfirmed: 0, pending: 3, dropped: {}, delivered_unstored: 0 },
+  ledger: { accepted: 10, delivered: 7, unconfirmed: 0, filtered: 0, pending: 3, dropped: {}, delivered_unstored: 0 },
   ...changes,
 });
 

@@ -133,11 +133,14 @@ export function clockWords({ clock }: Pick<ServiceStatus, "clock">, nowMs: numbe
 }
 
 /** What a sink has lost, and how much its link carries: a line each. Pure. */
-export function sinkWords({ ledger, link }: Pick<SinkStatus, "ledger" | "link">): readonly string[] {
+export function sinkWords({ ledger, link, filter = {} }: Pick<SinkStatus, "ledger" | "link" | "filter">): readonly string[] {
   const dropped = Object.entries(ledger?.dropped ?? {}).filter(([, count]) => count > 0);
   const unstored = ledger?.delivered_unstored ?? 0;
   const unconfirmed = ledger?.unconfirmed ?? 0;
+  const filtered = ledger?.filtered ?? 0;
   return [
+    ...Object.entries(filter).map(([name, patterns]) => `Takes ${name}: ${(patterns ?? []).join(", ")}`),
+    ...(filtered > 0 ? [`Values that its filter leaves out: ${filtered}`] : []),
     ...(unconfirmed > 0 ? [`Sent without confirmation, because MQTT with QoS 0 has none: ${unconfirmed}`] : []),
     ...(unstored > 0 ? [`Delivered without being stored, because the disk took nothing: ${unstored}`] : []),
     ...linkWords(link),

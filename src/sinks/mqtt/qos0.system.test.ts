@@ -41,6 +41,7 @@ function expectExact(): void {
     accepted: -1,
     delivered: 0,
     unconfirmed: 0,
+    filtered: 0,
     pending: 0,
     dropped: {},
   };
@@ -55,7 +56,7 @@ describe("qos: 0", () => {
     rig.append(20);
     await expect
       .poll(() => rig.sink(), { timeout: 10_000 })
-      .toMatchObject({ accepted: 80, delivered: 0, unconfirmed: 80, pending: 0, dropped: {} });
+      .toMatchObject({ accepted: 80, delivered: 0, unconfirmed: 80, filtered: 0, pending: 0, dropped: {} });
     expectExact();
     const ids = broker.received
       .filter(({ topic }) => topic === "plant/values")
@@ -67,7 +68,7 @@ describe("qos: 0", () => {
     const broker = await rawBroker();
     rig.start(mqttSpec(broker.port, { settings: { qos: 0 } }));
     rig.append(3);
-    await expect.poll(() => rig.sink(), { timeout: 10_000 }).toMatchObject({ accepted: 12, unconfirmed: 12, pending: 0 });
+    await expect.poll(() => rig.sink(), { timeout: 10_000 }).toMatchObject({ accepted: 12, unconfirmed: 12, filtered: 0, pending: 0 });
     expect(rig.report()).toMatchObject({ state: "OK" });
     const publishes = broker.packets.filter(({ type }) => type === PUBLISH);
     expect(publishes.map(topicOf)).toContain("plant/values/status");
@@ -83,10 +84,10 @@ describe("qos: 0", () => {
     rig.start(mqttSpec(broker.port, { settings: { qos: 0, publish_timeout: "300ms" } }));
     rig.append(5);
     await expect.poll(() => valuesOf(broker).length, { timeout: 10_000 }).toBeGreaterThan(0);
-    expect(rig.sink()).toMatchObject({ accepted: 20, unconfirmed: 0, pending: 20 });
+    expect(rig.sink()).toMatchObject({ accepted: 20, unconfirmed: 0, filtered: 0, pending: 20 });
     await expect.poll(() => rig.report()?.error?.detail ?? "", { timeout: 10_000 }).toMatch(/did not acknowledge a publish within/);
     answers = true;
-    await expect.poll(() => rig.sink(), { timeout: 15_000 }).toMatchObject({ accepted: 20, unconfirmed: 20, pending: 0 });
+    await expect.poll(() => rig.sink(), { timeout: 15_000 }).toMatchObject({ accepted: 20, unconfirmed: 20, filtered: 0, pending: 0 });
     expectExact();
   });
 });
@@ -99,7 +100,7 @@ describe("qos: 1", () => {
     await expect
       .poll(() => rig.report()?.error?.detail ?? "", { timeout: 10_000 })
       .toMatch(/QoS not supported \(code 155\); .*sudo collector sink set broker qos=0/);
-    expect(rig.sink()).toMatchObject({ unconfirmed: 0, delivered: 0, pending: 12 });
+    expect(rig.sink()).toMatchObject({ unconfirmed: 0, filtered: 0, delivered: 0, pending: 12 });
     expect(valuesOf(broker)).toEqual([]);
   });
 });

@@ -171,7 +171,7 @@ describe("store", () => {
     delivery.send({ type: "acknowledge", acknowledgements: [{ sink: "a", ids: ids.slice(0, 4), delivered: 40, dropped: {} }] });
     await expect
       .poll(() => store.said.findLast((message) => message.type === "ledger")?.ledger.sinks)
-      .toEqual([{ sink: "a", accepted: 50, delivered: 40, unconfirmed: 0, pending: 10, dropped: {}, deliveredUnstored: 0 }]);
+      .toEqual([{ sink: "a", accepted: 50, delivered: 40, unconfirmed: 0, filtered: 0, pending: 10, dropped: {}, deliveredUnstored: 0 }]);
     expect(rowsOf(file).map(({ id }) => id)).toEqual(ids.slice(4));
   });
 
@@ -251,7 +251,7 @@ describe("store", () => {
       {
         type: "ledger",
         ledger: expect.objectContaining({
-          sinks: [{ sink: "a", accepted: 10, delivered: 0, unconfirmed: 0, pending: 10, dropped: {}, deliveredUnstored: 0 }],
+          sinks: [{ sink: "a", accepted: 10, delivered: 0, unconfirmed: 0, filtered: 0, pending: 10, dropped: {}, deliveredUnstored: 0 }],
         }),
         bytes: expect.any(Number),
         fill: expect.objectContaining({ usedBytes: expect.any(Number) }),
@@ -278,7 +278,7 @@ describe("store", () => {
       await poll(store.isClosed).toBe(true);
       for (const message of store.said) if (message.type === "ledger") client.onMessage(message);
       expect(ledgers.at(-1)).toEqual([
-        { sink: "a", accepted: expected, delivered: 0, unconfirmed: 0, pending: expected, dropped: {}, deliveredUnstored: 0 },
+        { sink: "a", accepted: expected, delivered: 0, unconfirmed: 0, filtered: 0, pending: expected, dropped: {}, deliveredUnstored: 0 },
       ]);
     }
     expect(firstValues(rowsOf(file))).toEqual([1, 2]);
@@ -385,7 +385,7 @@ describe("store", () => {
     client.append(layout, plainReadout(10, 4));
     await poll(() => store.ledger()).toMatchObject({
       rejected: { not_stored: 30 },
-      sinks: [{ sink: "a", accepted: 10, delivered: 0, unconfirmed: 0, pending: 10, deliveredUnstored: 20 }],
+      sinks: [{ sink: "a", accepted: 10, delivered: 0, unconfirmed: 0, filtered: 0, pending: 10, deliveredUnstored: 20 }],
     });
     expect(delivery.batches.map(({ id }) => id)).toHaveLength(1);
     store.post({ type: "stop" });

@@ -61,11 +61,11 @@ const missingOf = (broker: RefusingBroker, keys: readonly string[]): string[] =>
   const values = broker.values();
   return keys.filter((key) => !values.has(key));
 };
-/** accepted = delivered + unconfirmed + pending + Σ dropped at every look. */
+/** accepted = delivered + unconfirmed + filtered + pending + Σ dropped at every look. */
 const isExact = (rig: Rig): boolean => {
-  const none = { accepted: 0, delivered: 0, unconfirmed: 0, pending: 0, dropped: {} };
-  const { accepted, delivered, unconfirmed, pending, dropped } = rig.sink() ?? none;
-  return accepted === delivered + unconfirmed + pending + Object.values(dropped).reduce((sum, values) => sum + values, 0);
+  const none = { accepted: 0, delivered: 0, unconfirmed: 0, filtered: 0, pending: 0, dropped: {} };
+  const { accepted, delivered, unconfirmed, filtered, pending, dropped } = rig.sink() ?? none;
+  return accepted === delivered + unconfirmed + filtered + pending + Object.values(dropped).reduce((sum, values) => sum + values, 0);
 };
 const logged = (rig: Rig, words: RegExp): number =>
   rig.told.filter((told) => told.type === "log" && told.level !== "debug" && words.test(told.message)).length;

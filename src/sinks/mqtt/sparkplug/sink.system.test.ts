@@ -86,7 +86,7 @@ describe("a Sparkplug edge node at a broker", () => {
     rig.start(specOf(at.port));
     describeSources(source("press-1"), sourceReport("oven", { layout: plainLayout(1, undefined, "oven") }));
     rig.append(20);
-    await expect.poll(() => rig.sink(), WITHIN).toMatchObject({ unconfirmed: 80, pending: 0 });
+    await expect.poll(() => rig.sink(), WITHIN).toMatchObject({ unconfirmed: 80, filtered: 0, pending: 0 });
     await expect.poll(() => host.values.length, WITHIN).toBe(80);
     expect(host.faults).toEqual([]);
     expect(verbsOf(host).slice(0, 4)).toEqual(["NBIRTH", "DBIRTH press-1", "DBIRTH oven", "DDATA press-1"]);
@@ -110,7 +110,7 @@ describe("a Sparkplug edge node at a broker", () => {
     rig.append(30);
     at = await broker(at.port);
     const { host } = await hostAt(at, first.host);
-    await expect.poll(() => rig.sink(), WITHIN).toMatchObject({ unconfirmed: 140, pending: 0 });
+    await expect.poll(() => rig.sink(), WITHIN).toMatchObject({ unconfirmed: 140, filtered: 0, pending: 0 });
     rig.append(5);
     await expect.poll(() => new Set(host.values.map(({ time }) => time)).size, WITHIN).toBe(40);
     const later = host.values.filter(({ time }) => time >= RIG_START_MS + 5000);
@@ -125,7 +125,9 @@ describe("a Sparkplug edge node at a broker", () => {
     rig.start(specOf(at.port));
     describeSources(sourceReport("press-1", { uuid: "first", layout: plainLayout(1, undefined, "press-1") }), source("press-1"));
     rig.append(2);
-    await expect.poll(() => rig.sink(), WITHIN).toMatchObject({ accepted: 8, unconfirmed: 0, pending: 0, dropped: { refused: 8 } });
+    await expect
+      .poll(() => rig.sink(), WITHIN)
+      .toMatchObject({ accepted: 8, unconfirmed: 0, filtered: 0, pending: 0, dropped: { refused: 8 } });
     expect(rig.report()?.warnings.map(({ code }) => code)).toEqual(["names_shared"]);
     await expect.poll(() => verbsOf(host), WITHIN).toEqual(["NBIRTH", "DBIRTH press-1", "NDATA"]);
     // The host is told what it will never get.
@@ -387,7 +389,9 @@ describe("the packets of an edge node", () => {
     rig.start(specOf(at.port, {}, { max_packet_bytes: 1024 }));
     describeSources(sourceReport("press-1", { uuid: "source-1", layout: plainLayout(40, { scalar: "uint32" }, "press-1") }));
     rig.append(2, { variables: 40 });
-    await expect.poll(() => rig.sink(), WITHIN).toMatchObject({ accepted: 80, unconfirmed: 0, pending: 0, dropped: { refused: 80 } });
+    await expect
+      .poll(() => rig.sink(), WITHIN)
+      .toMatchObject({ accepted: 80, unconfirmed: 0, filtered: 0, pending: 0, dropped: { refused: 80 } });
     expect(rig.report()?.warnings.map(({ code }) => code)).toEqual(["birth_too_large"]);
   });
 });
