@@ -1,10 +1,11 @@
-import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { DeviceMemories } from "../../src/agent/device-memory.ts";
 import { textsOf } from "../../src/model/testing/warnings.ts";
 import type { Reading } from "../../src/model/value.ts";
 import { prepareAll } from "../../test/conformance/support/read-all.ts";
 import { connect, context, detailsOf } from "../../test/support/opcua.ts";
-import { WireServer } from "../../test/support/opcua-wire/server.ts";
+import { all, dataValue, expandedNode, localized, node, qualified, str, u8, u32, variant } from "../../test/support/opcua-wire/bytes.ts";
+import { reference, WireServer } from "../../test/support/opcua-wire/server.ts";
 import { BAD_TOO_MANY_MONITORED_ITEMS, doubleValue, WireSubscriptions } from "../../test/support/opcua-wire/subscriptions.ts";
 import type { AnySession, DriverContext, Request } from "../driver.ts";
 import driver from "./driver.ts";
@@ -14,13 +15,19 @@ const KEY = (i: number) => `ns=2;s=v${i}`;
 
 let server: WireServer;
 let far: WireSubscriptions;
+/** By how much monotonic time is ahead of itself. */
+let aheadMs = 0;
 const undo: (() => Promise<unknown>)[] = [];
 beforeEach(async () => {
+  aheadMs = 0;
+  const monotonic = performance.now.bind(performance);
+  vi.spyOn(performance, "now").mockImplementation(() => monotonic() + aheadMs);
   server = await new WireServer().start();
   far = new WireSubscriptions(server);
   undo.push(() => server.close());
 });
 afterEach(async () => {
+  vi.restoreAllMocks();
   for (const step of undo.splice(0).reverse()) await step();
   far.stop();
 });
@@ -37,9 +44,9 @@ class Reader {
   }
 
   async readings(): Promise<readonly Reading[]> {
-    const all: Reading[] = [];
-    for (const request of this.#requests) all.push(...(await this.session.read(request, this.ctx)));
-    return all;
+    const readings: Reading[] = [];
+    for (const request of this.#requests) readings.push(...(await this.session.read(request, this.ctx)));
+    return readings;
   }
 
   /** Numbers, and faults of what has none. */
@@ -71,6 +78,16 @@ async function reader(keys: readonly string[], { settings = {}, deadband, ctx: m
   return new Reader(session, driver.plan(ready as never, session.limits), ctx);
 }
 
+const READER = { ...context(), reader: "press", intervalMs: 1000 };
+
+async function prepared(session: AnySession, keys: readonly string[], ctx: DriverContext): Promise<Request> {
+  const points = keys.map((key, index) => ({ index, ...driver.parseAddress(key, undefined, driver.settings.parse({})) }));
+  const { ready } = await prepareAll(session, points, ctx);
+  const [request] = driver.plan(ready as never, session.limits);
+  if (!request) throw new Error("nothing is planned");
+  return request;
+}
+
 const put = (count: number): readonly string[] => {
   const keys = Array.from({ length: count }, (_, i) => KEY(i));
   for (const [i, key] of keys.entries()) server.nodes.set(key, doubleValue(i));
@@ -99,6 +116,48 @@ describe("items that the server refuses", () => {
     expect(await values()).toEqual([7, 1]);
     expect(far.items).toBe(1);
   });
+});
+
+it("offers refused items again every ten minutes, and deletes those that are not wanted any more", async () => {
+  far.room = 2;
+  const keys = put(4);
+  const four = bound(await reader(keys));
+  await four.values();
+  expect([far.items, far.wanted.length]).toEqual([2, 4]);
+  aheadMs += 599_000;
+  await four.values();
+  expect(far.wanted).toHaveLength(4);
+  far.room = 10;
+  aheadMs += 1000;
+  await expect.poll(async () => [await four.values(), far.items, four.texts()]).toEqual([[0, 1, 2, 3], 4, []]);
+  const two = await prepared(four.session, keys.slice(0, 2), READER);
+  for (let i = 0; i < 13; i++) {
+    aheadMs += 5000;
+    await four.session.read(two, READER);
+  }
+  await expect.poll(() => [far.items, far.deleted.length]).toEqual([2, 2]);
+});
+
+it("watches all variables again where the server has other versions of its models", async () => {
+  const name = all(node("i=46"), u8(1), expandedNode("ns=2;i=31"), qualified(0, "ModelVersion"), localized(""), u32(2), node("i=68"));
+  server.references.set("i=11715", [reference(expandedNode("ns=2;i=30"), "urn:wire:plant")]);
+  server.references.set("ns=2;i=30", [name]);
+  const version = (words: string) => server.nodes.set("ns=2;i=31", dataValue({ value: variant(12, str(words)) }));
+  version("1.0");
+  const { values, texts } = bound(await reader(put(2)));
+  await values();
+  aheadMs += 31_000;
+  const hasLooked = () => values().then(() => server.asked.lastIndexOf("Read") > server.asked.indexOf("Browse") && server.count("Browse"));
+  await expect.poll(hasLooked).toBe(2);
+  await new Promise((done) => setTimeout(done, 50));
+  far.tellsDeletion = false;
+  far.remove(KEY(0));
+  far.set(KEY(0), 77);
+  expect(await values()).toEqual([0, 1]);
+  version("1.1");
+  aheadMs += 31_000;
+  await expect.poll(values).toEqual([77, 1]);
+  expect(texts()).toContainEqual(expect.stringContaining("other versions of its models"));
 });
 
 /** Its methods without their object. */
@@ -147,7 +206,7 @@ describe("a node that goes and comes back", () => {
     const { values, texts } = bound(await reader(keys, { settings: { audit_interval: 300 }, deadband: 10 }));
     await values();
     expect(far.deadbandOf(KEY(0))).toBe(10);
-    for (let i = 1; i < 40; i++) {
+    for (let i = 1; i < 20; i++) {
       far.set(KEY(0), 20 * i);
       far.set(KEY(1), 1 + (i % 9));
       await values();
@@ -242,12 +301,8 @@ describe("each change", () => {
   it("goes to each reader of a variable", async () => {
     const keys = put(1);
     const one = await reader(keys, { settings: { queue_size: 100 } });
-    const request = (one as unknown as { ["ctx"]: DriverContext }).ctx;
-    const other = { ...request, reader: "mixer" };
-    const points = keys.map((key, index) => ({ index, ...driver.parseAddress(key, undefined, driver.settings.parse({})) }));
-    const { ready } = await prepareAll(one.session, points, other);
-    const [asked] = driver.plan(ready as never, one.session.limits);
-    if (!asked) throw new Error("nothing is planned");
+    const other = { ...READER, reader: "mixer" };
+    const asked = await prepared(one.session, keys, other);
     await one.values();
     await one.session.read(asked, other);
     for (let i = 1; i <= 10; i++) far.set(KEY(0), i);

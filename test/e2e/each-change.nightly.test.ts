@@ -20,7 +20,7 @@ interface Readout {
   readonly errors?: { readonly counter?: { readonly fault: string; readonly detail?: string } };
 }
 
-/** What reached an ordinary client of the broker, by time. */
+/** Readouts that reached an ordinary client of the broker, by time. */
 async function createReader(port: number) {
   const client = await mqtt.connectAsync(`mqtt://127.0.0.1:${port}`, { protocolVersion: 4, reconnectPeriod: 50, resubscribe: false });
   client.on("error", () => {});

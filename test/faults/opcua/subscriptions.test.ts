@@ -37,7 +37,7 @@ function set(i: number, value: number, time?: number): void {
 
 type Watched = Awaited<ReturnType<typeof watchSource>>;
 const last = ({ readouts }: Watched): readonly (Reading | undefined)[] => readouts.at(-1)?.readout.readings ?? [];
-/** What a Read gives is what the last readout has. */
+/** Values and faults of the last readout. */
 const areThere = (watched: Watched) => () =>
   last(watched).map((reading) => reading && (reading.quality === "bad" ? reading.fault : reading.value));
 const expected = () => Array.from({ length: COUNT }, (_, i) => (server.nodes.has(keyOf(i)) ? device.get(i) : "not_found"));
