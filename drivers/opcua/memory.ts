@@ -12,6 +12,8 @@ export interface ServerFacts {
   readonly refusesPlain: boolean;
   /** The list that ns= addresses are held to mean. */
   readonly firstNamespaces: readonly (string | null)[] | undefined;
+  /** When the server began to run, as it said last; undefined: it has not. */
+  readonly startTime: string | undefined;
   /** Monotonic ms until which the server may hold a session of ours that we could not end. */
   readonly lostUntilMs: number;
   /** Warnings that the log has had, each once: they come again with each session. */
@@ -25,6 +27,7 @@ const NOTHING: ServerFacts = {
   maxPaths: undefined,
   refusesPlain: false,
   firstNamespaces: undefined,
+  startTime: undefined,
   lostUntilMs: Number.NEGATIVE_INFINITY,
   logged: [],
   programs: 0,

@@ -4,6 +4,7 @@ import { ReasonError } from "../../src/model/reason.ts";
 import { isSourceTime } from "../../src/model/source-time.ts";
 import type { Reading } from "../../src/model/value.ts";
 import { type Warning, warning } from "../../src/model/warning.ts";
+import { isTrustOver, lifeWarnings } from "../../src/model/words/certificate-life.ts";
 import type { Discovered, DriverContext, Endpoint, Limits, Point, Session } from "../driver.ts";
 import { isCounted, type OpcuaAddress, type ResolvedAddress } from "./address.ts";
 import type { ReadAnswer } from "./answers.ts";
@@ -19,14 +20,15 @@ import { Json } from "./json.ts";
 import { ServerMemory } from "./memory.ts";
 import { type Namespaces, namespacesOf } from "./namespaces.ts";
 import { type OpcuaInput, openSession, ownWords } from "./open.ts";
-import type { OpcuaRead } from "./plan.ts";
+import { type Nodes, nodeKeyOf, type OpcuaRead } from "./plan.ts";
 import { Registered } from "./registered.ts";
 import { inParts, nodeIdOf, type ResolveOptions, resolvePoints } from "./resolve.ts";
+import { ServerState, startTimeOf } from "./server-state.ts";
 import { makeRequest } from "./services.ts";
 import { codeOf, STATUS } from "./status-codes.ts";
 import { statusOf } from "./statuses.ts";
 import { type Sent, Subscription } from "./subscribe.ts";
-import { toReading } from "./values.ts";
+import { toPartReading, toReading } from "./values.ts";
 import type { Waiting } from "./waiting.ts";
 
 const VALUE = 13;
@@ -97,6 +99,7 @@ interface Capabilities {
   readonly namespaces: readonly (string | null)[];
   /** When the server began to run; undefined: it does not say. */
   readonly startTime: string | undefined;
+  readonly state: RawValue | undefined;
   readonly maxRead: number;
   readonly maxBrowse: number;
   readonly maxRegister: number;
@@ -107,7 +110,7 @@ interface Capabilities {
 /** 0 where the server names no limit (OPC 10000-5, 6.3.11). */
 async function readCapabilities(opened: OpenedSession, ctx: CallContext): Promise<Capabilities> {
   const limits = [NODES.maxRead, NODES.maxBrowse, NODES.maxRegister, NODES.maxTranslate, NODES.maxItems];
-  const ids = [NODES.namespaces, ...limits, NODES.startTime];
+  const ids = [NODES.namespaces, ...limits, NODES.startTime, NODES.state];
   const nodes = ids.map((id) => new ReadValueId({ nodeId: new NodeId(NodeId.NodeIdType.NUMERIC, id, 0), attributeId: VALUE }));
   const results: RawValue[] = [];
   await inParts(nodes, nodes.length, async (part) => {
@@ -119,10 +122,11 @@ async function readCapabilities(opened: OpenedSession, ctx: CallContext): Promis
   };
   const list: unknown = results[0]?.value;
   const namespaces = Array.isArray(list) ? list.slice(0, MAX_NAMESPACES).map((uri: unknown) => (typeof uri === "string" ? uri : null)) : [];
-  const began: unknown = results[ids.length - 1]?.value;
+  const [began, state] = results.slice(1 + limits.length);
   return {
     namespaces,
-    startTime: typeof began === "string" ? began : undefined,
+    startTime: startTimeOf(began?.value),
+    state,
     maxRead: number(1),
     maxBrowse: number(2),
     maxRegister: number(3),
@@ -175,10 +179,11 @@ class OpcuaSession implements Session<OpcuaAddress, OpcuaRead, Limits> {
   readonly #running: string;
   readonly #gap = new LookUpGap();
   readonly #json: Json;
+  readonly #state: ServerState;
   readonly #registered: Registered | undefined;
   readonly #subscription: Subscription | undefined;
   /** Made once for as long as a request is read. */
-  #nodes = new WeakMap<OpcuaRead, readonly ReadValueId[]>();
+  #nodes = new WeakMap<OpcuaRead, Nodes>();
   readonly #keepAlive: NodeJS.Timeout;
   #usedAt = performance.now();
   #closing: Promise<void> | undefined;
@@ -210,6 +215,15 @@ class OpcuaSession implements Session<OpcuaAddress, OpcuaRead, Limits> {
     this.#call = call;
     this.#namespaces = namespaces;
     this.#running = epochOf({ firstNamespaces: first, ...capabilities });
+    const { startTime } = capabilities;
+    this.#state = new ServerState({
+      startTime,
+      before: server.facts.startTime,
+      now: () => performance.now(),
+      onChange: (words, isGood) => (isGood ? ctx.log.info({}, words) : ctx.log.warn({}, words)),
+    });
+    if (startTime !== undefined) server.learn({ startTime });
+    this.#state.take(capabilities.state);
     const read = async (nodes: readonly ReadValueId[], bound: CallContext) => (await readNodes(opened, nodes, bound)).values;
     server.types.hold(this.#running);
     this.#json = new Json(server.types, {
@@ -226,6 +240,7 @@ class OpcuaSession implements Session<OpcuaAddress, OpcuaRead, Limits> {
         onOtherModels: () => this.#subscription?.renew("the server's models have other versions"),
         aside: () => this.#subscription?.next(),
       }),
+      onState: (state) => this.#state.take(state),
       warn: (found) => this.#warn(found),
       logOnce: (words) => this.#logOnce(words),
       debug: (words) => this.#log.debug({}, words),
@@ -260,9 +275,9 @@ class OpcuaSession implements Session<OpcuaAddress, OpcuaRead, Limits> {
 
   async #read(request: OpcuaRead, ctx: DriverContext): Promise<readonly Reading[]> {
     this.#usedAt = performance.now();
-    const nodes = await this.#nodesFor(request, ctx);
+    const { nodes, places } = await this.#nodesFor(request, ctx);
     if (request.points.every(({ address }) => address.kind === "resolved" && address.isEncoded)) return this.#encodedOf(nodes, ctx);
-    const sent = await this.#sentOf(request, nodes, ctx);
+    const sent = await this.#sentOf(request, { nodes, places }, ctx);
     if (sent instanceof FaultError) return request.points.map(() => ({ quality: "bad", fault: sent.fault, detail: sent.message }));
     const { values, earlier } = sent;
     this.#checkPaths(request, values);
@@ -284,7 +299,7 @@ class OpcuaSession implements Session<OpcuaAddress, OpcuaRead, Limits> {
     });
   }
 
-  #readingsOf({ points }: OpcuaRead, values: readonly RawValue[]): readonly Reading[] {
+  #readingsOf({ points }: OpcuaRead, values: readonly (RawValue | undefined)[]): readonly Reading[] {
     return points.map((point, i) => this.#readingOf(point, values[i]));
   }
 
@@ -296,19 +311,22 @@ class OpcuaSession implements Session<OpcuaAddress, OpcuaRead, Limits> {
     });
   }
 
-  #readingOf({ type }: Point<OpcuaAddress>, value: Waiting | undefined): Reading {
+  #readingOf({ address: { select: steps }, type }: Point<OpcuaAddress>, value: Waiting | undefined): Reading {
     if (!value) return { quality: "bad", fault: "no_answer", detail: "the server gave no value" };
-    return "hole" in value
-      ? { quality: "bad", fault: "values_lost", detail: value.hole }
-      : toReading(value, type, this.#json.toJson, describe);
+    if ("hole" in value) return { quality: "bad", fault: "values_lost", detail: value.hole };
+    const { toJson, expand } = this.#json;
+    return steps ? toPartReading(value, { steps, expand }, type, toJson, describe) : toReading(value, type, toJson, describe);
   }
 
   /** A refusal instead of values: what is wrong with the one variable that was asked for. */
-  async #sentOf(request: OpcuaRead, nodes: readonly ReadValueId[], ctx: DriverContext): Promise<Sent | FaultError> {
+  async #sentOf(request: OpcuaRead, of: Nodes, ctx: DriverContext): Promise<Sent | FaultError> {
+    const { nodes, places } = of;
     try {
-      if (this.#subscription) return await this.#subscription.read(request, nodes, ctx);
+      if (this.#subscription) return await this.#subscription.read(request, of, ctx);
       const { values } = await readNodes(this.#opened, nodes, ctx);
-      return { values, earlier: NOTHING_EARLIER, commit: () => {} };
+      // One value serves all variables that are parts of it.
+      const all = nodes.length === places.length ? values : places.map((place) => values[place]);
+      return { values: all, earlier: NOTHING_EARLIER, commit: () => {} };
     } catch (error) {
       if (!(error instanceof FaultError) || error.scope !== "points" || nodes.length > 1) throw error;
       return error;
@@ -340,12 +358,25 @@ class OpcuaSession implements Session<OpcuaAddress, OpcuaRead, Limits> {
     return discoverWith(this.#opened, this.#capabilities, ctx);
   }
 
+  /** False also where the trust in an expired certificate is over: the next session says so. */
   alive(): boolean {
-    return this.#opened.channel.alive();
+    const { channel, life } = this.#opened;
+    return channel.alive() && !(life && isTrustOver(life, Date.now()));
   }
 
   warnings(): readonly Warning[] {
-    return [...this.#warnings, ...this.#json.warnings(), ...(this.#subscription?.warnings() ?? [])];
+    const { life } = this.#opened;
+    return [
+      ...this.#warnings,
+      ...(life ? lifeWarnings(life, Date.now()) : []),
+      ...this.#state.warnings(),
+      ...this.#json.warnings(),
+      ...(this.#subscription?.warnings() ?? []),
+    ];
+  }
+
+  get about(): string {
+    return this.#state.words;
   }
 
   close(): Promise<void> {
@@ -377,12 +408,22 @@ class OpcuaSession implements Session<OpcuaAddress, OpcuaRead, Limits> {
     this.#log.warn({}, words);
   }
 
-  async #nodesFor(request: OpcuaRead, ctx: CallContext): Promise<readonly ReadValueId[]> {
+  async #nodesFor(request: OpcuaRead, ctx: CallContext): Promise<Nodes> {
     const known = this.#nodes.get(request);
     if (known) return known;
-    const ids = request.points.map(({ address }) => nodeIdOf(resolved(address)));
+    const keys = new Map<string, number>();
+    const hasParts = request.points.some(({ address }) => address.select);
+    const ids: NodeId[] = [];
+    const places = request.points.map(({ address }, i) => {
+      const at = resolved(address);
+      const key = hasParts ? nodeKeyOf(at) : `${i}`;
+      const same = keys.get(key);
+      if (same !== undefined) return same;
+      keys.set(key, ids.length);
+      return ids.push(nodeIdOf(at)) - 1;
+    });
     const used = this.#registered ? await this.#registered.idsOf(ids, ctx) : ids;
-    const made = used.map((nodeId) => new ReadValueId({ nodeId, attributeId: VALUE }));
+    const made = { nodes: used.map((nodeId) => new ReadValueId({ nodeId, attributeId: VALUE })), places };
     this.#nodes.set(request, made);
     return made;
   }
@@ -409,8 +450,9 @@ class OpcuaSession implements Session<OpcuaAddress, OpcuaRead, Limits> {
       if (!this.alive()) clearInterval(timer);
       else if (performance.now() - this.#usedAt >= everyMs / 2) {
         const bound = { signal: AbortSignal.timeout(timeouts.answerMs), timeouts };
-        readNodes(this.#opened, stateNode, bound).catch((error: unknown) =>
-          log.debug({ err: error }, "the session could not be kept alive"),
+        readNodes(this.#opened, stateNode, bound).then(
+          ({ values }) => this.#state.take(values[0]),
+          (error: unknown) => log.debug({ err: error }, "the session could not be kept alive"),
         );
       }
     }, everyMs);

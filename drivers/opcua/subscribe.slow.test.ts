@@ -4,7 +4,19 @@ import { textsOf } from "../../src/model/testing/warnings.ts";
 import type { Reading } from "../../src/model/value.ts";
 import { prepareAll } from "../../test/conformance/support/read-all.ts";
 import { connect, context, detailsOf } from "../../test/support/opcua.ts";
-import { all, dataValue, expandedNode, localized, node, qualified, str, u8, u32, variant } from "../../test/support/opcua-wire/bytes.ts";
+import {
+  all,
+  dataValue,
+  expandedNode,
+  f64,
+  localized,
+  node,
+  qualified,
+  str,
+  u8,
+  u32,
+  variant,
+} from "../../test/support/opcua-wire/bytes.ts";
 import { reference, WireServer } from "../../test/support/opcua-wire/server.ts";
 import { BAD_TOO_MANY_MONITORED_ITEMS, doubleValue, WireSubscriptions } from "../../test/support/opcua-wire/subscriptions.ts";
 import type { AnySession, DriverContext, Request } from "../driver.ts";
@@ -343,4 +355,17 @@ describe("each change", () => {
     expect(second).toMatchObject({ value: 1 });
     expect(second).not.toHaveProperty("earlier");
   });
+});
+
+it.each([
+  [Number.NaN, 100],
+  [1e12, 4_000_000_000],
+])("that grants an interval of %d ms and %i of them for a sign of life keeps its session", async (intervalMs, count) => {
+  server.answers.set("CreateSubscription", () => all(u32(9), f64(intervalMs), u32(1000), u32(count)));
+  const { values, session } = bound(await reader(put(2), { ctx: { timeouts: { nameMs: 500, connectMs: 500, answerMs: 500 } } }));
+  for (let i = 0; i < 3; i++) {
+    expect(await values()).toEqual([0, 1]);
+    await new Promise((done) => setTimeout(done, 50));
+  }
+  expect(session.alive()).toBe(true);
 });

@@ -12,7 +12,7 @@ import type { RawValue } from "./binary.ts";
 import type { CallContext, Channel } from "./client.ts";
 import { describeCode, ServerRefusal } from "./failure.ts";
 import { type Item, Items, keepMsOf, OFFER_AGAIN_MS } from "./items.ts";
-import type { OpcuaRead } from "./plan.ts";
+import type { Nodes, OpcuaRead } from "./plan.ts";
 import { OUTSTANDING, Publishing } from "./publishing.ts";
 import type { OpcuaSettings } from "./settings.ts";
 import { codeOf, STATUS } from "./status-codes.ts";
@@ -41,7 +41,7 @@ export interface SubscriptionOptions {
 /** Values of the points of a request, as the server has sent them. */
 export interface Sent {
   /** The newest of each, as a Read would give it. */
-  readonly values: readonly RawValue[];
+  readonly values: readonly (RawValue | undefined)[];
   /** By place, what came since the last readout and before that one. */
   readonly earlier: ReadonlyMap<number, readonly Waiting[]>;
   /** They have been read: the next readout does not get them again. */
@@ -50,13 +50,18 @@ export interface Sent {
 
 /** The items of a request, which stay the same as long as it is read. */
 interface Watched {
+  /** By point. */
   readonly items: readonly Item[];
   readonly slots: readonly Slot[];
+  /** By node: one may serve several points. */
+  readonly unique: readonly Item[];
 }
 
 /** A server that is busy is asked again after this. */
 const BUSY_MS = 30_000;
 const SWEEP_MS = 5000;
+/** A server may grant more than a timer takes: a day is as good. */
+const MOST_SILENT_MS = 86_400_000;
 /** A watch brings its first value within this, and within three of its intervals. */
 const FIRST_VALUE_MS = 10_000;
 /** A change may be on its way for so long beyond the intervals. */
@@ -132,9 +137,9 @@ export class Subscription {
    * Nodes that are wanted for the first time are watched from now on, and waited for. Throws what a plain read does: the values that came by
    * subscription are there the next time.
    */
-  async read(request: OpcuaRead, nodes: readonly ReadValueId[], ctx: ReadContext): Promise<Sent> {
+  async read(request: OpcuaRead, of: Nodes, ctx: ReadContext): Promise<Sent> {
     this.#throwLost();
-    const watched = this.#watchedOf(request, nodes, ctx);
+    const watched = this.#watchedOf(request, of, ctx);
     const nowMs = this.#now();
     const keepMs = keepMsOf(ctx.intervalMs ?? 0);
     for (const slot of watched.slots) {
@@ -143,8 +148,8 @@ export class Subscription {
     }
     if (nowMs - this.#sweptMs >= SWEEP_MS) this.#sweep(nowMs);
     if (ctx.intervalMs !== undefined) this.#state.readEvery(ctx.intervalMs);
-    await this.#watch(watched.items, ctx);
-    const plain = await this.#readPlainly(watched.items, nodes, ctx);
+    await this.#watch(watched.unique, ctx);
+    const plain = await this.#readPlainly(watched.unique, of.nodes, ctx);
     this.#throwLost();
     return sentOf(watched, plain, this.#options.waiting);
   }
@@ -174,20 +179,26 @@ export class Subscription {
     if (failure) throw failure;
   }
 
-  #watchedOf(request: OpcuaRead, nodes: readonly ReadValueId[], { reader }: ReadContext): Watched {
+  #watchedOf(request: OpcuaRead, { nodes, places }: Nodes, { reader }: ReadContext): Watched {
     const known = this.#watched.get(request);
     // One that was not read for long may have lost its items.
     if (known?.items.every((item, i) => item.slots.includes(known.slots[i] as Slot))) return known;
+    const keys = nodes.map(({ nodeId }) => nodeId.toString());
     const slots: Slot[] = [];
-    const items = nodes.map((node, i) => {
-      const point = request.points[i];
-      const key = node.nodeId.toString();
-      const slot = this.#options.waiting.slot(reader, point?.index ?? i, key);
-      slot.deadband = point?.deadband ?? 0;
+    const items: Item[] = [];
+    const unique: Item[] = [];
+    for (const [i, { index, deadband = 0 }] of request.points.entries()) {
+      const place = places[i] ?? i;
+      const [node, key] = [nodes[place], keys[place]];
+      if (!node || key === undefined) continue;
+      const slot = this.#options.waiting.slot(reader, index, key);
+      slot.deadband = deadband;
       slots.push(slot);
-      return this.#items.want(node, key, slot);
-    });
-    const made = { items, slots };
+      const item = this.#items.want(node, key, slot);
+      items.push(item);
+      unique[place] = item;
+    }
+    const made = { items, slots, unique };
     this.#watched.set(request, made);
     return made;
   }
@@ -195,7 +206,7 @@ export class Subscription {
   /** Has the server watch those that it is to be asked for, and waits for their first values. Never throws for a refusal. */
   async #watch(items: readonly Item[], ctx: CallContext): Promise<void> {
     if (this.#state.isResting || !items.some((item) => this.#items.isDue(item))) return;
-    const due = [...new Set(items)].filter((item) => this.#items.isDue(item));
+    const due = [...new Set(items.filter((item) => this.#items.isDue(item)))];
     try {
       const subscriptionId = await this.#ensure(ctx);
       for (const item of due) this.#items.creating(item);
@@ -244,7 +255,8 @@ export class Subscription {
     const { subscriptionId, publishingMs, keepAliveCount } = await this.#service.create(ctx);
     this.#state.opened(publishingMs);
     this.#subscriptionId = subscriptionId;
-    this.#publishing.begin(subscriptionId, (1 + OUTSTANDING) * publishingMs * keepAliveCount + ctx.timeouts.answerMs);
+    const silentMs = (1 + OUTSTANDING) * publishingMs * keepAliveCount + ctx.timeouts.answerMs;
+    this.#publishing.begin(subscriptionId, Math.min(silentMs, MOST_SILENT_MS));
     return subscriptionId;
   }
 
@@ -266,23 +278,18 @@ export class Subscription {
       await Promise.race([this.#news.promise, sleep(Math.max(1, Math.min(500, untilMs - this.#now())), ctx.signal)]);
   }
 
-  /** By place, the values that do not come by subscription. */
-  async #readPlainly(items: readonly Item[], nodes: readonly ReadValueId[], ctx: CallContext): Promise<ReadonlyMap<number, RawValue>> {
-    const values = new Map<number, RawValue>();
-    const areMissing = (): number[] => {
-      const places: number[] = [];
-      for (let i = 0; i < items.length; i++) if (items[i]?.last === undefined && !values.has(i)) places.push(i);
-      return places;
-    };
+  /** The values that do not come by subscription. `items`: along the nodes. */
+  async #readPlainly(items: readonly Item[], nodes: readonly ReadValueId[], ctx: CallContext): Promise<ReadonlyMap<Item, RawValue>> {
+    const values = new Map<Item, RawValue>();
+    const areMissing = (): readonly Item[] => items.filter((item) => item.last === undefined && !values.has(item));
     // An item may be lost while others are read.
-    for (let places = areMissing(); places.length > 0; places = areMissing()) {
-      const isWhole = places.length === nodes.length;
-      const wanted = isWhole ? nodes : places.flatMap((place) => nodes[place] ?? []);
+    for (let missing = areMissing(); missing.length > 0; missing = areMissing()) {
+      const wanted = missing.length === nodes.length ? nodes : missing.map(({ node }) => node);
       const read = await this.#options.read(wanted, ctx);
-      for (const [i, place] of places.entries()) {
-        const [value, item] = [read[i], items[place]];
-        if (!value || !item) continue;
-        values.set(place, value);
+      for (const [i, item] of missing.entries()) {
+        const value = read[i];
+        if (!value) continue;
+        values.set(item, value);
         this.#items.readPlainly(item, value);
       }
     }
@@ -367,11 +374,11 @@ export class Subscription {
 /** The part of its context that a readout needs. */
 export type ReadContext = CallContext & Pick<DriverContext, "reader" | "intervalMs">;
 
-function sentOf({ items, slots }: Watched, plain: ReadonlyMap<number, RawValue>, waiting: WaitingValues): Sent {
+function sentOf({ items, slots }: Watched, plain: ReadonlyMap<Item, RawValue>, waiting: WaitingValues): Sent {
   const earlier = new Map<number, readonly Waiting[]>();
   const taken = new Map<Slot, number>();
-  const values = items.map((item, i): RawValue => {
-    const newest = plain.get(i) ?? (item.last as RawValue);
+  const values = items.map((item, i): RawValue | undefined => {
+    const newest = plain.get(item) ?? item.last;
     const slot = slots[i];
     if (!slot || slot.waiting.length === 0) return newest;
     taken.set(slot, slot.waiting.length);

@@ -58,7 +58,12 @@ export class SubscriptionService {
       priority: 0,
     });
     const { subscriptionId, revisedPublishingInterval, revisedMaxKeepAliveCount } = await this.#call("CreateSubscription", request, ctx);
-    return { subscriptionId, publishingMs: revisedPublishingInterval, keepAliveCount: Math.max(1, revisedMaxKeepAliveCount) };
+    const isTime = Number.isFinite(revisedPublishingInterval) && revisedPublishingInterval > 0;
+    return {
+      subscriptionId,
+      publishingMs: isTime ? revisedPublishingInterval : requestedPublishingInterval,
+      keepAliveCount: Math.max(1, revisedMaxKeepAliveCount),
+    };
   }
 
   async delete(subscriptionId: number, ctx: CallContext): Promise<void> {

@@ -22,9 +22,16 @@ export const PKI_VERBS: VerbGroup = {
         "sudo collector pki trust 5375AE78F4F5EA72",
         "sudo collector pki trust plant-ca.pem",
         "sudo collector pki trust between.der --issuer",
+        "sudo collector pki trust 5375AE78F4F5EA72 --although-expired-until 2027-01-31",
       ],
-      options: [{ flags: "--issuer", description: "store an intermediate authority, which is not trusted itself" }],
-      run: async (io, certificate: string, options: PkiCommandOptions & { issuer?: boolean }) =>
+      options: [
+        { flags: "--issuer", description: "store an intermediate authority, which is not trusted itself" },
+        {
+          flags: "--although-expired-until <date>",
+          description: "trust it to the end of that day (UTC) although it expires before; one year from now at most",
+        },
+      ],
+      run: async (io, certificate: string, options: PkiCommandOptions & { issuer?: boolean; althoughExpiredUntil?: string }) =>
         (await import("./pki.ts")).pkiTrust(certificate, options, io),
     },
     {

@@ -104,6 +104,35 @@ describe("collector pki", () => {
     expect(await json("list")).toMatchObject({ trusted: [], rejected: [{ thumbprint, by: "person" }] });
   });
 
+  it("trusts an expired certificate until a day, and shows until when in the list", async () => {
+    const plc = await testCertificate("plc", { notBefore: Date.now() - 9 * DAY_MS, notAfter: Date.now() - DAY_MS });
+    const thumbprint = thumbprintOf(plc.der);
+    expect(await isTrusted(plc)).toBe(false);
+    const day = new Date(Date.now() + 5 * DAY_MS).toISOString().slice(0, 10);
+    expect(await well("trust", thumbprint, "--although-expired-until", day)).toContain(`It stays trusted to the end of ${day} (UTC)`);
+    expect(await isTrusted(plc)).toBe(true);
+    const note = `trusted although expired until ${day}`;
+    expect(await json("list")).toMatchObject({ trusted: [{ thumbprint, notes: ["expired", note] }] });
+    expect(await well("list")).toMatch(new RegExp(`NOTE[\\s\\S]*expired, ${note}`));
+    expect(await well("trust", thumbprint)).not.toContain("stays trusted");
+    expect(await isTrusted(plc)).toBe(false);
+    const ending = await testCertificate("ending", { notAfter: Date.now() + 20.5 * DAY_MS });
+    await well("trust", write("ending.der", ending.der));
+    expect(await json("list")).toMatchObject({
+      trusted: expect.arrayContaining([expect.objectContaining({ notes: ["expires in 20 days"] })]),
+    });
+    for (const [date, words] of [
+      ["31.12.2027", "takes a day such as"],
+      ["2020-01-01", "is over"],
+      ["2090-01-01", "more than a year from now"],
+    ] as const) {
+      const { code, err } = await pki("trust", thumbprint, "--although-expired-until", date);
+      expect([code, err]).toEqual([2, expect.stringContaining(words)]);
+    }
+    const root = write("root.der", (await testCertificate("root", { authority: {}, notAfter: Date.now() - 1000 })).der);
+    expect((await pki("trust", root, "--although-expired-until", day)).err).toContain("is an authority");
+  });
+
   it("trusts and rejects by files, DER and PEM, and says what an authority means", async () => {
     const root = await testCertificate("root", { authority: {} });
     const middle = await testCertificate("middle", { authority: {}, issuer: root });

@@ -15,7 +15,18 @@ import { askOtherParts } from "./probe-parts.ts";
 import { textValue } from "./values.ts";
 
 /** The way to a value, in the order in which it is walked. */
-export const PROBE_STEPS = ["name", "policy", "route", "neighbour", "connection", "handshake", "log-in", "first value"] as const;
+export const PROBE_STEPS = [
+  "name",
+  "policy",
+  "route",
+  "neighbour",
+  "connection",
+  "handshake",
+  "tls",
+  "log-in",
+  "publish",
+  "first value",
+] as const;
 export type ProbeStep = (typeof PROBE_STEPS)[number];
 
 export interface StepResult {
@@ -54,6 +65,8 @@ export interface Walked {
   readonly failure: ReasonError | undefined;
   /** The device answers, and refuses what was asked for: the first refusal. */
   readonly fault: (Reading & { readonly quality: "bad" }) | undefined;
+  /** The device about itself, and the warnings of the session. */
+  readonly notes: readonly string[];
   /** A sentence that the walk found out, in the place of the usual advice. Absent: it found none. */
   readonly nextStep?: string;
 }
@@ -111,12 +124,12 @@ class Walk {
       const addresses = await this.#resolve();
       const route = await this.#route(addresses[0]);
       session = await this.#connect(addresses, route);
-      if (this.#target.endsAtConnection) return { steps: this.#steps, failure: undefined, fault: undefined };
+      if (this.#target.endsAtConnection) return { steps: this.#steps, failure: undefined, fault: undefined, notes: [] };
       const { left, failure, ...found } = await this.#readFirst(session, addresses);
       session = left;
-      return { steps: this.#steps, failure, ...found };
+      return { steps: this.#steps, failure, notes: notesOf(session), ...found };
     } catch (error) {
-      return { steps: this.#steps, failure: toReasonError(error), fault: undefined };
+      return { steps: this.#steps, failure: toReasonError(error), fault: undefined, notes: notesOf(session) };
     } finally {
       await session?.close();
     }
@@ -282,6 +295,11 @@ class Walk {
     this.#tell(step);
   }
 }
+
+const notesOf = (session: AnySession | undefined): readonly string[] => [
+  ...(session?.about === undefined ? [] : [session.about]),
+  ...(session?.warnings?.() ?? []).map(({ text }) => text),
+];
 
 function routeWords({ device, via, from, isLocal }: Route): string {
   if (isLocal) return "this machine itself";

@@ -6,6 +6,7 @@ import { DEFAULT_SETTINGS_FILE } from "../../configuration/settings-file.ts";
 import { prepareSink } from "../../delivery/prepare-sink.ts";
 import { permitOf } from "../../lib/policy.ts";
 import { messageOf } from "../../model/failure.ts";
+import { nameInCommand } from "../../model/name-in-command.ts";
 import type { DataSink } from "../../model/resources.ts";
 import { SINKS } from "../../sinks/index.ts";
 import { type Listening, listenToSink } from "../../sinks/mqtt/manifest/listen.ts";
@@ -14,7 +15,7 @@ import { isWithheldFrom, type TargetOptions } from "../device/browse-target.ts";
 import { withSource } from "../device/configured-source.ts";
 import { lookUpName, personLog, policyOf } from "../device/device.ts";
 import { passwordFrom } from "../files.ts";
-import { type CommandIo, EXIT, type ExitCode, UsageError } from "../io.ts";
+import { type CommandIo, complain, EXIT, type ExitCode, UsageError } from "../io.ts";
 import { askHidden } from "../prompt.ts";
 import { settingsOrUsage } from "./run.ts";
 
@@ -37,6 +38,14 @@ export async function brokerOf(
   };
   return withSource(name, options, policy, io, notOne, async (sink) => {
     const input = await inputOf(sink, options, io);
+    const { payload, manifest } = input.settings;
+    if (!manifest) {
+      const why = ["value", "raw", "sparkplug"].includes(payload)
+        ? `payload: ${payload} names neither source nor variable in a message; only envelope, columns and rows can be verified`
+        : `set it, and wait for two minutes: sudo collector sink set ${nameInCommand(sink)} manifest=true`;
+      complain(io, `${sink.name ?? sink.uuid} has no manifest: ${why}`);
+      return EXIT.sourceFailed;
+    }
     const resolve = ({ host }: { readonly host: string }, signal: AbortSignal) => lookUpName(host, signal);
     const names = { resolve, connected() {}, suspect() {} };
     const ctx = { signal: io.signal, log: personLog(io), permit: permitOf(policy.policy, "sinks"), names };

@@ -1,5 +1,5 @@
 import { createReadStream } from "node:fs";
-import type { Readable } from "node:stream";
+import { addAbortSignal, type Readable } from "node:stream";
 import { formatDuration } from "../../base/duration.ts";
 import { toJson } from "../../base/json.ts";
 import { messageOf } from "../../model/failure.ts";
@@ -67,7 +67,7 @@ export async function verify(sink: string, file: string | undefined, options: Ve
         await broker.listen({ ...(file === undefined && { forMs }), take: (payload) => take(payload.toString()), begun }).finally(stop);
       });
       if (io.signal.aborted) return EXIT.interrupted;
-      // The configuration API has said why.
+      // Why is said.
       if (exit !== EXIT.good) return exit === EXIT.ownFailure ? EXIT.sourceFailed : exit;
       if (file !== undefined) span = asked;
     }
@@ -141,13 +141,10 @@ const rowOf = ({ kind, source, time, id, values, readouts }: Finding): readonly 
 
 /** Returns whether a manifest is in it. */
 async function takeFile(file: string, take: (text: string) => void, taken: Taken, copy: ReceivedCopy, io: CommandIo): Promise<boolean> {
-  const stream: Readable = file === "-" ? io.stdin : createReadStream(file);
+  const stream: Readable = addAbortSignal(io.signal, file === "-" ? io.stdin : createReadStream(file));
   const stop = tellProgress(io, () => `${taken.messages} lines, ${copy.readouts} readouts`);
   try {
-    for await (const line of textLines(stream)) {
-      if (io.signal.aborted) break;
-      if (line.trim() !== "") take(line);
-    }
+    for await (const line of textLines(stream)) if (line.trim() !== "") take(line);
   } catch (error) {
     if (error instanceof RangeError) throw error;
     throw new UsageError(`${file} cannot be read: ${messageOf(error)}`);

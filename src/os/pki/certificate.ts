@@ -32,6 +32,8 @@ export interface Certificate {
    * own: where that is trusted, it is for itself only.
    */
   readonly isAuthority: boolean;
+  /** Keys and signatures that others may break, in words: RSA below 2048 bits, SHA-1, MD5. */
+  readonly weaknesses: readonly string[];
 }
 
 /** One certificate in DER, of any origin. Throws Error that says what is wrong with it. */
@@ -68,7 +70,19 @@ export function parseCertificate(der: Uint8Array): Certificate {
     notBefore,
     notAfter,
     isAuthority: x509.ca && !isOfOneApplication(x509, uris),
+    weaknesses: weaknessesOf(x509),
   };
+}
+
+const LEAST_RSA_BITS = 2048;
+
+function weaknessesOf({ publicKey, signatureAlgorithm }: X509Certificate): readonly string[] {
+  const bits = publicKey.asymmetricKeyDetails?.modulusLength;
+  const hash = /(sha|md)-?[15](?!\d)/i.exec(signatureAlgorithm ?? "")?.[1]?.toLowerCase();
+  return [
+    ...(bits !== undefined && bits < LEAST_RSA_BITS ? [`an RSA key of ${bits} bits`] : []),
+    ...(hash === undefined ? [] : [`a signature with ${hash === "sha" ? "SHA-1" : "MD5"}`]),
+  ];
 }
 
 /** Extended key usages of who serves and who connects (RFC 5280, 4.2.1.12). */

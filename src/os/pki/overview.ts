@@ -1,6 +1,7 @@
 import path from "node:path";
 import { namesIn } from "../../lib/files.ts";
 import { messageOf } from "../../model/failure.ts";
+import { lifeNotes } from "../../model/words/certificate-life.ts";
 import type { Certificate } from "./certificate.ts";
 import type { OpenPki } from "./pki.ts";
 
@@ -13,6 +14,8 @@ export interface CertificateWords {
   /** ISO 8601 UTC. */
   readonly valid_from: string;
   readonly valid_to: string;
+  /** Words for a person: it ends soon, has expired, is trusted although expired, is weak. */
+  readonly notes: readonly string[];
 }
 
 export interface TrustedWords extends CertificateWords {
@@ -48,13 +51,18 @@ export interface PkiOverview {
   readonly problems: readonly string[];
 }
 
-export const certificateWords = ({ subject, thumbprint, applicationUri, notBefore, notAfter }: Certificate): CertificateWords => ({
-  subject,
-  thumbprint,
-  application_uri: applicationUri ?? null,
-  valid_from: new Date(notBefore).toISOString(),
-  valid_to: new Date(notAfter).toISOString(),
-});
+/** `forgivenUntil`: a person trusts it until then (epoch ms) although it expires before. */
+export const certificateWords = (certificate: Certificate, forgivenUntil?: number): CertificateWords => {
+  const { subject, thumbprint, applicationUri, notBefore, notAfter } = certificate;
+  return {
+    subject,
+    thumbprint,
+    application_uri: applicationUri ?? null,
+    valid_from: new Date(notBefore).toISOString(),
+    valid_to: new Date(notAfter).toISOString(),
+    notes: lifeNotes({ ...certificate, ...(forgivenUntil !== undefined && { forgivenUntil }) }, Date.now()),
+  };
+};
 
 /** Reads the whole PKI folder `dir`, and writes nothing. Throws the file system's error where it may not be read. */
 export async function overviewOf(dir: string, { identity, trust, userCertificate }: OpenPki): Promise<PkiOverview> {
@@ -85,7 +93,7 @@ export async function overviewOf(dir: string, { identity, trust, userCertificate
     own: own ? { ...certificateWords(own.current), file: own.certificateFile, host_names: own.current.hostNames } : null,
     next: own?.next ? certificateWords(own.next) : null,
     trusted: trusted.kept.map(({ certificate, file }) => ({
-      ...certificateWords(certificate),
+      ...certificateWords(certificate, trust.forgiven.until(certificate.thumbprint)),
       file,
       authority: certificate.isAuthority,
       peers: peers.filter(({ thumbprint }) => thumbprint === certificate.thumbprint).map(({ peer }) => peer),

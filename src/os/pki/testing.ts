@@ -24,7 +24,11 @@ export interface TestCertificateOptions {
   readonly uri?: string;
   readonly serial?: string;
   readonly keys?: webcrypto.CryptoKeyPair;
+  /** RSA with 1024 bits, signed with SHA-1; of a certificate that signs itself. */
+  readonly weak?: true;
 }
+
+const WEAK = { name: "RSASSA-PKCS1-v1_5", modulusLength: 1024, publicExponent: new Uint8Array([1, 0, 1]), hash: "SHA-1" };
 
 export async function testCertificate(name: string, options: TestCertificateOptions = {}): Promise<TestCertificate> {
   const x509 = await loadX509();
@@ -35,14 +39,15 @@ export async function testCertificate(name: string, options: TestCertificateOpti
     notBefore = Date.now() - DAY_MS,
     notAfter = Date.now() + 365 * DAY_MS,
   } = options;
-  const keys = options.keys ?? ((await webcrypto.subtle.generateKey(ALGORITHM, true, ["sign", "verify"])) as webcrypto.CryptoKeyPair);
+  const algorithm = options.weak ? WEAK : ALGORITHM;
+  const keys = options.keys ?? ((await webcrypto.subtle.generateKey(algorithm, true, ["sign", "verify"])) as webcrypto.CryptoKeyPair);
   const certificate = await x509.X509CertificateGenerator.create({
     serialNumber: options.serial ?? randomBytes(8).toString("hex").replace(/^./, "1"),
     subject: [{ CN: [name] }],
     issuer: [{ CN: [issuer?.name ?? name] }],
     notBefore: new Date(notBefore),
     notAfter: new Date(notAfter),
-    signingAlgorithm: ALGORITHM,
+    signingAlgorithm: algorithm,
     publicKey: keys.publicKey,
     signingKey: (issuer?.keys ?? keys).privateKey,
     extensions: [

@@ -81,7 +81,7 @@ function publisher(
 function statements(manifest: Manifest, maxBytes = 100_000): readonly string[] {
   const due = manifest.due(TIME, performance.now(), true);
   for (const one of due) manifest.told(one);
-  return [...due.map(({ payload }) => payload), manifest.textOf(LAYOUT.source.uuid, "press-1", TIME, maxBytes) ?? ""];
+  return [...due.map(({ payload }) => payload), manifest.textOf(LAYOUT.source.uuid, "press-1", TIME, maxBytes)?.payload ?? ""];
 }
 
 function judged(messages: readonly string[], manifests: readonly string[], span: Span = { isOpenEnd: true }): Judgement {

@@ -1,4 +1,4 @@
-import { createHash } from "node:crypto";
+import { hash } from "node:crypto";
 import { isoTime } from "../value-json.ts";
 import { type Content, sumOf } from "./content.ts";
 import type { JournalLine, ManifestJournal, ManifestLoss } from "./journal.ts";
@@ -30,8 +30,17 @@ interface SourceMinutes {
   readonly minutes: Map<number, Minute>;
   /** Minutes that were given up before their record was published. */
   leftOut: number;
-  /** The retained message, as long as it holds; and how many bytes it may have had. */
-  text: { readonly payload: string; readonly maxBytes: number } | undefined;
+  /** The retained message, as long as it holds. */
+  text: RetainedText | undefined;
+}
+
+/** A retained message. */
+export interface RetainedText {
+  readonly payload: string;
+  /** Another text has another one: to compare texts of 100 KiB takes time. */
+  readonly version: string;
+  /** How many bytes it might have had. */
+  readonly maxBytes: number;
 }
 
 /** A record that is to be published, once. */
@@ -106,19 +115,19 @@ export class Manifest {
   }
 
   /** The retained message of a source: its minutes that are published, the newest with the lists that fit. Undefined: there is none. */
-  textOf(uuid: string, name: string, nowMs: number, maxBytes: number): string | undefined {
+  textOf(uuid: string, name: string, nowMs: number, maxBytes: number): RetainedText | undefined {
     const source = this.#sources.get(uuid);
     if (!source) return undefined;
     if (source.name !== name) source.text = undefined;
     source.name = name;
     const { text } = source;
     // A link that has become a little slower is no reason for a shorter list.
-    if (text && text.payload.length <= maxBytes && text.maxBytes * 2 > maxBytes) return text.payload;
+    if (text && text.payload.length <= maxBytes && text.maxBytes * 2 > maxBytes) return text;
     const told = [...source.minutes].filter(([start, { isTold }]) => isTold && start >= nowMs - MINUTES * MINUTE_MS);
     if (told.length === 0) return undefined;
     const payload = retainedOf(uuid, source, told, [...this.#losses.values()], maxBytes);
-    source.text = { payload, maxBytes };
-    return payload;
+    source.text = { payload, version: hash("sha256", payload), maxBytes };
+    return source.text;
   }
 
   #replay(line: JournalLine): void {
@@ -230,7 +239,7 @@ export const hexOf = (hash: number): string => hash.toString(16).padStart(8, "0"
 export function minuteHash(readouts: readonly (readonly [number, number | null])[]): string | null {
   if (readouts.some(([, hash]) => hash === null)) return null;
   const lines = readouts.map(([offset, hash]) => `${offset}:${hexOf(hash ?? 0)}\n`);
-  return createHash("sha256").update(lines.join("")).digest("hex").slice(0, 16);
+  return hash("sha256", lines.join("")).slice(0, 16);
 }
 
 const recordOf = (uuid: string, { name }: SourceMinutes, start: number, minute: Minute): string =>

@@ -4,7 +4,7 @@ import type { Retained } from "../retained.ts";
 import type { StatusChannel } from "../status-channel.ts";
 import type { TopicNotes } from "../topic-notes.ts";
 import { escapeLevel, manifestTopic, minuteTopic, type TopicPlan } from "../topics.ts";
-import type { Manifest } from "./manifest.ts";
+import type { Due, Manifest } from "./manifest.ts";
 
 /** Brokers with a limit of their own seldom have a lower one. */
 const MAX_BYTES = 131_072;
@@ -40,8 +40,8 @@ export class ManifestTopics {
     for (const { uuid, name } of sources) {
       const topic = manifestTopic(plan, name);
       const most = Math.min(MAX_BYTES, maxBytes(topic), connection.link.provedBytesIn(LONGEST_MS));
-      const payload = manifest.textOf(uuid, name, Date.now(), most);
-      if (payload !== undefined) retained.set(topic, { payload, key: payload });
+      const text = manifest.textOf(uuid, name, Date.now(), most);
+      if (text) retained.set(topic, { ...text, key: text.version });
     }
     return retained;
   }
@@ -54,18 +54,7 @@ export class ManifestTopics {
 
   /** Publishes the records of the minutes that have ended. Throws ReasonError when the connection is lost. */
   async publishDue(isLast = false): Promise<void> {
-    const { manifest, plan, channel, notes, maxBytes } = this.#options;
-    for (const due of manifest.due(Date.now(), performance.now(), isLast)) {
-      const topic = minuteTopic(plan, due.source);
-      if (Buffer.byteLength(due.payload) > maxBytes(topic))
-        notes.tooLarge(topic, `a record for ${topic} is larger than the broker takes: it is not published`);
-      else {
-        const refusal = await channel.publish(topic, due.payload, false);
-        if (refusal === undefined) notes.accepted(topic);
-        else notes.refused(topic, refusal, performance.now());
-      }
-      manifest.told(due);
-    }
+    await Promise.all(this.#options.manifest.due(Date.now(), performance.now(), isLast).map((due) => this.#publishRecord(due)));
   }
 
   /** The collector ends or leaves the broker: publishes the minute that has not ended, too. Throws ReasonError when the connection is lost. */
@@ -77,5 +66,18 @@ export class ManifestTopics {
       retains(topic);
       await channel.publish(topic, payload, true);
     }
+  }
+
+  async #publishRecord(due: Due): Promise<void> {
+    const { manifest, plan, channel, notes, maxBytes } = this.#options;
+    const topic = minuteTopic(plan, due.source);
+    if (Buffer.byteLength(due.payload) > maxBytes(topic))
+      notes.tooLarge(topic, `a record for ${topic} is larger than the broker takes: it is not published`);
+    else {
+      const refusal = await channel.publish(topic, due.payload, false);
+      if (refusal === undefined) notes.accepted(topic);
+      else notes.refused(topic, refusal, performance.now());
+    }
+    manifest.told(due);
   }
 }
