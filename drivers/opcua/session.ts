@@ -282,9 +282,7 @@ class OpcuaSession implements Session<OpcuaAddress, OpcuaRead, Limits> {
     const { values, earlier } = sent;
     this.#checkPaths(request, values);
     const all = earlier.size === 0 ? values : [...values, ...[...earlier.values()].flatMap(valuesIn)];
-    const readings = await this.#json.decoded(all, () =>
-      earlier.size === 0 ? this.#readingsOf(request, values) : this.#readingsWithEarlier(request, sent),
-    );
+    const readings = await this.#json.decoded(all, () => request.points.map((point, i) => this.#readingAt(point, i, sent)));
     // A reader that has gone gets them with the next readout.
     if (!ctx.signal.aborted) sent.commit();
     return readings;
@@ -299,16 +297,11 @@ class OpcuaSession implements Session<OpcuaAddress, OpcuaRead, Limits> {
     });
   }
 
-  #readingsOf({ points }: OpcuaRead, values: readonly (RawValue | undefined)[]): readonly Reading[] {
-    return points.map((point, i) => this.#readingOf(point, values[i]));
-  }
-
-  #readingsWithEarlier({ points }: OpcuaRead, { values, earlier }: Sent): readonly Reading[] {
-    return points.map((point, i): Reading => {
-      const reading = this.#readingOf(point, values[i]);
-      const before = earlier.get(i);
-      return before ? { ...reading, earlier: before.map((one) => this.#readingOf(point, one)) } : reading;
-    });
+  #readingAt(point: Point<OpcuaAddress>, place: number, { values, earlier, isSent }: Sent): Reading {
+    const reading = this.#readingOf(point, values[place]);
+    const before = earlier.get(place)?.map((one) => this.#readingOf(point, one));
+    const seen: Reading = reading.quality !== "bad" && isSent(place) ? { ...reading, isSent: true } : reading;
+    return before ? { ...seen, earlier: before } : seen;
   }
 
   #readingOf({ address: { select: steps }, type }: Point<OpcuaAddress>, value: Waiting | undefined): Reading {
@@ -326,7 +319,7 @@ class OpcuaSession implements Session<OpcuaAddress, OpcuaRead, Limits> {
       const { values } = await readNodes(this.#opened, nodes, ctx);
       // One value serves all variables that are parts of it.
       const all = nodes.length === places.length ? values : places.map((place) => values[place]);
-      return { values: all, earlier: NOTHING_EARLIER, commit: () => {} };
+      return { values: all, earlier: NOTHING_EARLIER, isSent: () => false, commit: () => {} };
     } catch (error) {
       if (!(error instanceof FaultError) || error.scope !== "points" || nodes.length > 1) throw error;
       return error;

@@ -109,10 +109,12 @@ const put = (count: number): readonly string[] => {
 describe("items that the server refuses", () => {
   it("for lack of room are read plainly in the same readout, with one warning that has both numbers", async () => {
     far.room = 20;
-    const { values, texts } = bound(await reader(put(50)));
+    const { values, readings, texts } = bound(await reader(put(50)));
     expect(await values()).toEqual(Array.from({ length: 50 }, (_, i) => i));
     for (let i = 0; i < 50; i++) far.set(KEY(i), 100 + i);
     await expect.poll(values).toEqual(Array.from({ length: 50 }, (_, i) => 100 + i));
+    const sent = (await readings()).filter((reading) => reading.quality !== "bad" && reading.isSent);
+    expect(sent).toHaveLength(20);
     expect(texts().filter((text) => text.includes("subscription"))).toEqual([
       expect.stringMatching(/^20 of 50 variables come by subscription, 30 are read plainly: .*BadTooManyMonitoredItems \(0x80DB0000\)/),
     ]);
@@ -266,9 +268,9 @@ describe("a subscription", () => {
       return far.created;
     };
     await expect.poll(step, { timeout: 5000 }).toBe(3);
+    await expect.poll(texts).toEqual([expect.stringContaining("the server does not keep a subscription (BadNoSubscription")]);
     await expect.poll(values).toEqual([i, 1, 2]);
     for (let more = 0; more < 5; more++) expect(await step()).toBe(3);
-    expect(texts()).toEqual([expect.stringContaining("the server does not keep a subscription (BadNoSubscription")]);
   });
 
   it("does not believe its messages where one is missing", async () => {

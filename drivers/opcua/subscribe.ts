@@ -44,6 +44,8 @@ export interface Sent {
   readonly values: readonly (RawValue | undefined)[];
   /** By place, what came since the last readout and before that one. */
   readonly earlier: ReadonlyMap<number, readonly Waiting[]>;
+  /** True: it came by subscription, and was not asked for. */
+  isSent(place: number): boolean;
   /** They have been read: the next readout does not get them again. */
   commit(): void;
 }
@@ -394,5 +396,9 @@ function sentOf({ items, slots }: Watched, plain: ReadonlyMap<Item, RawValue>, w
       slot.dropped = 0;
     }
   };
-  return { values, earlier, commit };
+  const isSent = (place: number): boolean => {
+    const item = items[place];
+    return item !== undefined && !plain.has(item);
+  };
+  return { values, earlier, isSent, commit };
 }

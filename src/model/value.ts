@@ -69,6 +69,8 @@ export type Reading =
       readonly type?: DataType;
       /** Of an uncertain value of several parts: some of them have none, and are NaN or infinite in an array, null in a structure's JSON. */
       readonly doubt?: Doubt | undefined;
+      /** The device sent it, and was not asked for it. Only from a driver to the agent. */
+      readonly isSent?: true;
       readonly earlier?: Earlier;
     }
   | {

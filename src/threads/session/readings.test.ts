@@ -20,6 +20,7 @@ const reading: fc.Arbitrary<Reading> = fc.oneof(
       value: fc.oneof(scalar, fc.array(scalar)),
       sourceTime: fc.double({ noNaN: true }),
       type,
+      isSent: fc.constant(true as const),
       doubt: fc.record({ fault: fc.constantFrom(...FAULTS), detail: fc.string() }, { noNullPrototype: true }),
     },
     { noNullPrototype: true, requiredKeys: ["quality", "value"] },

@@ -27,15 +27,16 @@ const HAS_TIME = 0b1_0000;
 const HAS_TYPE = 0b10_0000;
 const HAS_DETAIL = 0b100_0000;
 const HAS_DOUBT = 0b1000_0000;
+const IS_SENT = 0b1_0000_0000;
 
-const BYTES_EACH = 8 + 8 + 4 + 1;
+const BYTES_EACH = 8 + 8 + 4 + 2;
 
 /** Values (a fault's index in FAULTS where the quality is bad), source times, indices into `types`, kinds. */
 const columnsOf = (buffer: ArrayBuffer, count: number) => ({
   numbers: new Float64Array(buffer, 0, count),
   times: new Float64Array(buffer, 8 * count, count),
   typeAt: new Uint32Array(buffer, 16 * count, count),
-  kinds: new Uint8Array(buffer, 20 * count, count),
+  kinds: new Uint16Array(buffer, 20 * count, count),
 });
 
 /** Packs readings; `buffer` may then be transferred. What comes out of `unpackReadings` is equal to what went in. */
@@ -61,7 +62,7 @@ export function packReadings(readings: readonly (Reading | undefined)[]): Packed
       kinds[i] = BAD | (reading.detail === undefined ? 0 : HAS_DETAIL);
       continue;
     }
-    const { value, sourceTime, type, doubt } = reading;
+    const { value, sourceTime, type, doubt, isSent } = reading;
     let kind = reading.quality === "good" ? GOOD : UNCERTAIN;
     if (typeof value === "number") numbers[i] = value;
     else if (typeof value === "boolean") {
@@ -83,6 +84,7 @@ export function packReadings(readings: readonly (Reading | undefined)[]): Packed
       kind |= HAS_DOUBT;
       others.push(doubt);
     }
+    if (isSent) kind |= IS_SENT;
     kinds[i] = kind;
   }
   return { count, buffer, types, others, ...(withEarlier.length > 0 && { earlier: packEarlier(readings, withEarlier) }) };
@@ -143,6 +145,7 @@ export function unpackReadings({ count, buffer, types, others, earlier }: Packed
     const sourceTime = times[i] ?? 0;
     if (kind & HAS_TIME) readings[i] = type ? { quality, value, sourceTime, type } : { quality, value, sourceTime };
     else readings[i] = type ? { quality, value, type } : { quality, value };
+    if (kind & IS_SENT) readings[i] = { ...readings[i], isSent: true } as Reading;
     if (kind & HAS_DOUBT) readings[i] = { ...readings[i], doubt: others[next++] } as Reading;
   }
   if (earlier) unpackEarlier(readings, earlier);
