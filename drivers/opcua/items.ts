@@ -2,7 +2,7 @@ import { isDeepStrictEqual } from "node:util";
 import type { ReadValueId } from "node-opcua-client";
 import type { RawValue } from "./binary.ts";
 import { codeOf, qualityOf, STATUS } from "./status-codes.ts";
-import type { Slot, WaitingValues } from "./waiting.ts";
+import type { Hole, Slot, WaitingValues } from "./waiting.ts";
 
 /** new: it is to be created. creating: the server is asked for it. plain: it is read beside the subscription, and offered again later. */
 export type ItemState = "new" | "creating" | "watched" | "plain";
@@ -54,6 +54,7 @@ const COME_BACK_MS = 1000;
 const UNWANTED_MS = 60_000;
 const UNWANTED_INTERVALS = 3;
 const NAMED = 5;
+const MAX_UNCOUNTED = 1000;
 /** A queue that has overflowed is warned of for so long. */
 const OVERFLOW_WARNED_MS = 600_000;
 
@@ -87,6 +88,8 @@ export class Items {
   readonly #byHandle = new Map<number, Item>();
   /** The server's numbers of items that are to be deleted. */
   #deletable: number[] = [];
+  /** Holes of queues that overflowed, whose number of values is not known yet, by node. */
+  #uncounted: { readonly key: string; readonly hole: Hole }[] = [];
   /** When the queue of a node has overflowed last, monotonic ms. */
   readonly #overflowed = new Map<string, number>();
   #handles = 0;
@@ -239,10 +242,26 @@ export class Items {
 
   #lost(item: Item): void {
     const of = Number.isFinite(item.queueSize) ? ` of ${item.queueSize} values` : "";
-    for (const slot of item.slots)
-      this.#waiting.add(slot, { hole: `the server's queue${of} overflowed: values before the next one are lost` }, 0);
+    for (const slot of item.slots) {
+      const hole = { hole: `the server's queue${of} overflowed: values before the next one are lost` };
+      this.#waiting.add(slot, hole, 0);
+      if (this.#uncounted.length < MAX_UNCOUNTED) this.#uncounted.push({ key: item.key, hole });
+    }
     this.#overflowed.set(item.key, this.#now());
     this.version++;
+  }
+
+  /** True: queues have overflowed, and the server may say how many values it dropped. */
+  get hasUncounted(): boolean {
+    return this.#uncounted.length > 0;
+  }
+
+  /** The server has dropped so many values in all of these queues; undefined: it does not say. */
+  counted(values: number | undefined): void {
+    const nodes = new Set(this.#uncounted.map(({ key }) => key)).size;
+    const of = nodes > 1 ? ` of ${nodes} variables together` : "";
+    if (values !== undefined) for (const { hole } of this.#uncounted) hole.hole += ` (the server counts ${values}${of})`;
+    this.#uncounted = [];
   }
 
   /** A message of the server is missing: which values were in it is not known. */

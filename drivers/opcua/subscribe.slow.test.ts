@@ -339,6 +339,20 @@ describe("each change", () => {
     expect(one.texts()).toEqual([expect.stringMatching(/^the server's queue of 1 variable overflowed: .*ns=2;s=v0/)]);
   });
 
+  it("that the queue did not hold is counted where the server says how many it dropped", async () => {
+    far.tellsOverflows = true;
+    const one = await reader(put(1), { settings: { queue_size: 10 } });
+    await one.values();
+    const lost: (string | undefined)[] = [];
+    for (const count of [50, 30]) {
+      for (let i = 1; i <= count; i++) far.set(KEY(0), i);
+      await new Promise((done) => setTimeout(done, 100));
+      const [hole] = (await one.readings())[0]?.earlier ?? [];
+      lost.push(hole?.quality === "bad" ? hole.detail : undefined);
+    }
+    expect(lost).toEqual([expect.stringContaining("(the server counts 40)"), expect.stringContaining("(the server counts 20)")]);
+  });
+
   it("that came before the connection was lost is read after it, and the hole is named where the value is another one", async () => {
     const memory = new DeviceMemories().of("press");
     const keys = put(2);

@@ -12,6 +12,7 @@ import type { RawValue } from "./binary.ts";
 import type { CallContext, Channel } from "./client.ts";
 import { describeCode, ServerRefusal } from "./failure.ts";
 import { type Item, Items, keepMsOf, OFFER_AGAIN_MS } from "./items.ts";
+import { diagnosticsNode, overflowsIn } from "./overflow-count.ts";
 import type { Nodes, OpcuaRead } from "./plan.ts";
 import { OUTSTANDING, Publishing } from "./publishing.ts";
 import type { OpcuaSettings } from "./settings.ts";
@@ -94,6 +95,9 @@ export class Subscription {
   #watched = new WeakMap<OpcuaRead, Watched>();
   #created: Promise<number> | undefined;
   #subscriptionId: number | undefined;
+  readonly #diagnostics = diagnosticsNode();
+  /** Values that the server's queues have dropped in this subscription; undefined: the server does not say it. */
+  #overflows: number | undefined = 0;
   /** Settles when something has come. */
   #news = Promise.withResolvers<void>();
   #sweptMs: number;
@@ -152,6 +156,7 @@ export class Subscription {
     if (ctx.intervalMs !== undefined) this.#state.readEvery(ctx.intervalMs);
     await this.#watch(watched.unique, ctx);
     const plain = await this.#readPlainly(watched.unique, of.nodes, ctx);
+    if (this.#items.hasUncounted) await this.#countLost();
     this.#throwLost();
     return sentOf(watched, plain, this.#options.waiting);
   }
@@ -257,6 +262,7 @@ export class Subscription {
     const { subscriptionId, publishingMs, keepAliveCount } = await this.#service.create(ctx);
     this.#state.opened(publishingMs);
     this.#subscriptionId = subscriptionId;
+    if (this.#overflows !== undefined) this.#overflows = 0;
     const silentMs = (1 + OUTSTANDING) * publishingMs * keepAliveCount + ctx.timeouts.answerMs;
     this.#publishing.begin(subscriptionId, Math.min(silentMs, MOST_SILENT_MS));
     return subscriptionId;
@@ -298,9 +304,25 @@ export class Subscription {
     return values;
   }
 
+  /** Asks how many values the queues that overflowed have dropped; a server that does not say it is asked no more. */
+  async #countLost(): Promise<void> {
+    const subscriptionId = this.#subscriptionId;
+    const before = this.#overflows;
+    let now: number | undefined;
+    if (before !== undefined && subscriptionId !== undefined) {
+      const [diagnostics] = (await this.#unlessRefused([this.#diagnostics])) ?? [];
+      now = overflowsIn(diagnostics, subscriptionId);
+      this.#overflows = now;
+    }
+    this.#items.counted(now === undefined || before === undefined || now <= before ? undefined : now - before);
+  }
+
   async #readAside(items: readonly Item[]): Promise<readonly RawValue[] | undefined> {
+    return this.#unlessRefused(items.map(({ node }) => node));
+  }
+
+  async #unlessRefused(nodes: readonly ReadValueId[]): Promise<readonly RawValue[] | undefined> {
     try {
-      const nodes = items.map(({ node }) => node);
       return await this.#options.read(nodes, this.#bound);
     } catch (error) {
       if (error instanceof FaultError) return undefined;

@@ -2,7 +2,7 @@ import type { RawValue } from "./binary.ts";
 
 /** The place where values are missing between two others, in words. */
 export interface Hole {
-  readonly hole: string;
+  hole: string;
 }
 export type Waiting = RawValue | Hole;
 

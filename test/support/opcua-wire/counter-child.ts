@@ -6,6 +6,7 @@ const COUNTER = "ns=2;s=counter";
 const server = new WireServer();
 const subscriptions = new WireSubscriptions(server);
 subscriptions.publishingMs = 200;
+subscriptions.tellsOverflows = true;
 const from = Number(process.argv[3]);
 server.nodes.set(COUNTER, doubleValue(from));
 await server.start(Number(process.argv[2]));

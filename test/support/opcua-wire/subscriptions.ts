@@ -1,4 +1,4 @@
-import { all, array, bytes, type Cursor, dataValue, f64, i64, node, ticks, u8, u32, variant } from "./bytes.ts";
+import { all, array, bytes, type Cursor, dataValue, extension, f64, i64, node, ticks, u8, u32, variant, variantArray } from "./bytes.ts";
 import { NO_EXTRA, type Service, type WireAnswer } from "./channel.ts";
 import { readOf, type WireServer } from "./server.ts";
 
@@ -12,6 +12,7 @@ export const BAD_TOO_MANY_MONITORED_ITEMS = 0x80db_0000;
 const OVERFLOW = 0x0480;
 const NOW = 1_795_000_000_000;
 const DOUBLE = 11;
+const EXTENSION_OBJECT = 22;
 
 interface ServerItem {
   readonly id: number;
@@ -47,6 +48,9 @@ export class WireSubscriptions {
   /** Each new subscription ends at once. */
   isForgetful = false;
   publishingMs = 20;
+  /** Its diagnostics say how many values its queues have dropped. */
+  tellsOverflows = false;
+  #overflows = 0;
   /** Numbers of messages to leave out. */
   skipped = 0;
   created = 0;
@@ -183,6 +187,8 @@ export class WireSubscriptions {
     item.queue.shift();
     const [oldest] = item.queue;
     if (oldest && item.queueSize > 1) oldest.status |= OVERFLOW;
+    this.#overflows++;
+    if (this.tellsOverflows) this.#server.nodes.set("i=2290", diagnosticsOf(this.#subscription ?? 0, this.#overflows));
   }
 
   #hold(body: Cursor): WireAnswer | Promise<WireAnswer> {
@@ -211,6 +217,14 @@ export class WireSubscriptions {
     const notifications = array(changes.length > 0 ? [content] : []);
     answer(all(u32(this.#subscription ?? 0), array([]), u8(0), u32(number), i64(ticks(NOW)), notifications, array([]), array([])));
   }
+}
+
+/** A SubscriptionDiagnosticsArray of one subscription (OPC 10000-5, 12.15), of which only two fields say something. */
+function diagnosticsOf(subscription: number, overflows: number): Buffer {
+  const numbers = (count: number): Buffer => all(...Array.from({ length: count }, () => u32(0)));
+  const before = all(node("i=0"), u32(subscription), u8(0), f64(20), numbers(3), u8(1), numbers(20));
+  const element = extension("i=876", all(before, u32(overflows), numbers(2)));
+  return dataValue({ value: variantArray(EXTENSION_OBJECT, [element]) });
 }
 
 /** The absolute deadband of a DataChangeFilter; 0: there is none. */
