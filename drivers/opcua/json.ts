@@ -30,8 +30,8 @@ export interface JsonDeps extends Omit<AskTypesDeps, "maxBrowse" | "maxRead" | "
   onOtherModels?(): void;
   /** Other work between the readouts. Absent: there is none. */
   aside?(): Piece | undefined;
-  /** Gets the answer to each Read of the server's state. */
-  onState(state: RawValue | undefined): void;
+  /** Gets the answers to each Read of the server's state and ServiceLevel. */
+  onState(state: RawValue | undefined, serviceLevel: RawValue | undefined): void;
   warn(found: Warning): void;
   /** Logs a warning that status has as long as it holds. */
   logOnce(words: string): void;
@@ -188,8 +188,9 @@ export class Json {
   async #look(): Promise<void> {
     this.#lookedAtMs = this.#now();
     const { onOtherModels, onState } = this.#deps;
-    const { otherRun, models, state } = await this.#watch.look(this.#types.isUsed || onOtherModels !== undefined, this.#bound);
-    onState(state);
+    const looked = await this.#watch.look(this.#types.isUsed || onOtherModels !== undefined, this.#bound);
+    const { otherRun, models, state, serviceLevel } = looked;
+    onState(state, serviceLevel);
     if (otherRun !== undefined) {
       this.#types.forget();
       this.#deps.onOtherRun(otherRun);

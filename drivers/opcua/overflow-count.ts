@@ -9,7 +9,7 @@ const DIAGNOSTICS = 2290;
 const ELEMENT = "i=876";
 const VALUE = 13;
 
-/** Where a server may say how many values its queues have dropped. */
+/** The node by which a server may say how many values its queues have dropped. */
 export const diagnosticsNode = (): ReadValueId =>
   new ReadValueId({ nodeId: new NodeId(NodeId.NodeIdType.NUMERIC, DIAGNOSTICS, 0), attributeId: VALUE });
 
@@ -23,7 +23,7 @@ export function overflowsIn(diagnostics: RawValue | undefined, subscriptionId: n
       const { SubscriptionId: id, MonitoringQueueOverflowCount: count } = decodeStructure(definition, one.body);
       if (id === subscriptionId && typeof count === "number") return count;
     } catch {
-      // What is not of the definition says nothing.
+      // Bytes that are not of the definition say nothing.
     }
   }
   return undefined;

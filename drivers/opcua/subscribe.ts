@@ -24,7 +24,7 @@ import type { Slot, Waiting, WaitingValues } from "./waiting.ts";
 
 export interface SubscriptionOptions {
   readonly channel: Pick<Channel, "failure" | "alive" | "lose">;
-  /** Of the session. */
+  /** A call of the session. */
   readonly call: Channel["call"];
   readonly settings: Pick<OpcuaSettings, "sampling_interval" | "publishing_interval" | "queue_size" | "audit_interval">;
   readonly timeouts: CallContext["timeouts"];
