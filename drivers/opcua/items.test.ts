@@ -101,6 +101,14 @@ it("is watched again where another reader wants smaller changes", () => {
   expect(item.deadband).toBe(1);
 });
 
+it("says that values of the node of before were not read", () => {
+  const { items, waiting, slot, watch } = setUp();
+  const item = watch();
+  for (const value of [1, 2]) items.take(item.handle, raw(value), 10);
+  const other = waiting.slot("press", 0, "ns=2;i=8");
+  expect([saidBy(slot), saidBy(other)]).toEqual([[], ["2 values of ns=2;i=7, where it was before, were not read"]]);
+});
+
 it("bounds the values that wait, and counts those that it drops", () => {
   const waiting = new WaitingValues(() => 0, 2000);
   const items = new Items(waiting, 10_000, () => 0);

@@ -214,9 +214,9 @@ export class Subscription {
   async #watch(items: readonly Item[], ctx: CallContext): Promise<void> {
     if (this.#state.isResting || !items.some((item) => this.#items.isDue(item))) return;
     const due = [...new Set(items.filter((item) => this.#items.isDue(item)))];
+    for (const item of due) this.#items.creating(item);
     try {
       const subscriptionId = await this.#ensure(ctx);
-      for (const item of due) this.#items.creating(item);
       await this.#deleteUnwanted(subscriptionId, ctx);
       await this.#create(subscriptionId, due, ctx);
       const withoutFilter = due.filter(({ state, refusesFilter }) => state === "new" && refusesFilter);
@@ -270,6 +270,8 @@ export class Subscription {
 
   async #create(subscriptionId: number, due: readonly Item[], ctx: CallContext): Promise<void> {
     await this.#service.createItems(subscriptionId, due, ctx, ({ item, status, granted }) => {
+      // Lost meanwhile, and its items with it.
+      if (subscriptionId !== this.#subscriptionId) return;
       if (granted) this.#items.created(item, granted.id, granted.queueSize, granted.samplingMs);
       else if (item.deadband > 0 && FILTER_REFUSED.has(codeOf(status))) {
         item.refusesFilter = true;

@@ -53,7 +53,6 @@ export class WaitingValues {
     const place = reader === undefined ? key : index;
     const known = slots.get(place);
     if (known?.key === key) return known;
-    if (known) this.release(known, known.waiting.length);
     const made: Slot = {
       key,
       waiting: [],
@@ -65,6 +64,10 @@ export class WaitingValues {
       keepMs: 0,
     };
     slots.set(place, made);
+    if (known && known.waiting.length > 0) {
+      this.add(made, { hole: `${known.waiting.length} values of ${known.key}, where it was before, were not read` }, 0);
+      this.release(known, known.waiting.length);
+    }
     return made;
   }
 

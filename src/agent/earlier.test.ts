@@ -16,7 +16,7 @@ it("leaves a readout as it is where each variable has one reading", () => {
 
 it("makes readouts of what came before, one behind another, that hold only what there is", () => {
   const parted = atOnce(partSteps([good(3, LOST, good(1), good(2)), good(7), undefined, good(9, good(8))]));
-  expect(parted?.earlier).toEqual([
+  expect(Array.from({ length: parted?.earlier.count ?? 0 }, (_, i) => parted?.earlier.at(i))).toEqual([
     [LOST, undefined, undefined, good(8)],
     [good(1), undefined, undefined, undefined],
     [good(2), undefined, undefined, undefined],

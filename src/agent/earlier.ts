@@ -1,5 +1,5 @@
 import type { Steps } from "../base/timer.ts";
-import type { Reading } from "../model/value.ts";
+import type { Earlier, Reading } from "../model/value.ts";
 import { READINGS_AT_ONCE } from "./readings.ts";
 
 type Readings = readonly (Reading | undefined)[];
@@ -8,11 +8,19 @@ type Readings = readonly (Reading | undefined)[];
 export interface Parted {
   /** The newest of each variable. */
   readonly newest: Readings;
-  /** Readouts that come before it, oldest first: each holds at most one reading of a variable, and only those that there are. */
-  readonly earlier: readonly Readings[];
+  readonly earlier: EarlierReadouts;
   /** The first of each variable with a value: a type that comes with the value comes with this one. */
   readonly first: Readings;
 }
+
+/** Readouts that come before another one, oldest first: each holds at most one reading of a variable, and only those that there are. */
+export interface EarlierReadouts {
+  readonly count: number;
+  /** Made when it is asked for: many of a large source would take much memory. */
+  at(i: number): Readings;
+}
+
+export const NONE_EARLIER: EarlierReadouts = { count: 0, at: () => [] };
 
 /** Parts the readings of a readout; undefined: each variable has one at most. In steps. */
 export function* partSteps(readings: Readings): Steps<Parted | undefined> {
@@ -26,21 +34,22 @@ export function* partSteps(readings: Readings): Steps<Parted | undefined> {
   if (!places) return undefined;
   const newest = [...readings];
   const first = [...readings];
-  const earlier: (Reading | undefined)[][] = [];
+  const before = new Map<number, Earlier>();
   for (const place of places) {
     const reading = readings[place];
     if (!reading) continue;
-    const { earlier: before = [], ...alone } = reading;
+    const { earlier = [], ...alone } = reading;
     newest[place] = alone;
-    first[place] = before.find(({ quality }) => quality !== "bad") ?? alone;
-    for (const [i, one] of before.entries()) {
-      const row = earlier[i] ?? new Array<Reading | undefined>(readings.length).fill(undefined);
-      row[place] = one;
-      earlier[i] = row;
-    }
-    yield;
+    first[place] = earlier.find(({ quality }) => quality !== "bad") ?? alone;
+    before.set(place, earlier);
   }
-  return { newest, earlier, first };
+  const count = Math.max(...[...before.values()].map(({ length }) => length));
+  const at = (i: number): Readings => {
+    const row = new Array<Reading | undefined>(readings.length).fill(undefined);
+    for (const [place, list] of before) row[place] = list[i];
+    return row;
+  };
+  return { newest, earlier: { count, at }, first };
 }
 
 /**

@@ -15,7 +15,7 @@ import { LARGE_READOUT, type Readout } from "../model/value.ts";
 import { type RaiseAlarm, type Warning, WarningTimes, warning } from "../model/warning.ts";
 import type { SourceFrames } from "../model/wire.ts";
 import { DeviceClock } from "./device-clock.ts";
-import { type Parted, partSteps, partTime } from "./earlier.ts";
+import { type EarlierReadouts, NONE_EARLIER, partSteps, partTime } from "./earlier.ts";
 import { Explaining } from "./explain.ts";
 import { FaultLog } from "./fault-log.ts";
 import { Freshness } from "./freshness.ts";
@@ -436,7 +436,7 @@ class SourceTask {
   }
 
   /** Counts, shows and emits what was read; many readings by turns of the event loop. */
-  async #settle(outcome: Outcome, settled: Layout, earlier: Parted["earlier"] = []): Promise<Problem | undefined> {
+  async #settle(outcome: Outcome, settled: Layout, earlier: EarlierReadouts = NONE_EARLIER): Promise<Problem | undefined> {
     const { time, spanMs, bootTimeMs, readings, failure } = outcome;
     const { clock, changed, emit } = this.#deps;
     const isLarge = readings.length >= LARGE_READOUT;
@@ -458,9 +458,9 @@ class SourceTask {
       this.#hasAuto = isLarge ? await inSlices(auto, createYielder()) : atOnce(auto);
       changed();
     }
-    for (const [i, part] of earlier.entries()) {
+    for (let i = 0; i < earlier.count; i++) {
       if (i % PARTS_AT_ONCE === PARTS_AT_ONCE - 1) await nextTurn();
-      await this.#settlePart(part, { ...outcome, time: partTime(outcome.time, this.#spec.intervalMs, i, earlier.length) });
+      await this.#settlePart(earlier.at(i), { ...outcome, time: partTime(outcome.time, this.#spec.intervalMs, i, earlier.count) });
     }
     counters.values_read += read;
     counters.values_faulted += faulted;
