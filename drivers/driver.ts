@@ -19,6 +19,11 @@ export interface Point<A = unknown> {
   readonly index: number;
   readonly address: A;
   readonly type: DataType;
+  /**
+   * Numbers that differ by no more count as equal: a device that sends changes may leave such a difference out. As the device has the number,
+   * before scaling. Absent: each change counts.
+   */
+  readonly deadband?: number;
 }
 
 /** One exchange with the device. A driver adds what it needs to form it. */
@@ -74,6 +79,10 @@ export interface DriverContext extends Pick<Context, "signal" | "log" | "pki" | 
   readonly resolve?: (host: string, signal: AbortSignal) => Promise<readonly Address[]>;
   /** This of the addresses that `resolve` gave for the host took the connection: it is preferred the next time. */
   readonly connected?: (host: string, address: string) => void;
+  /** Names who reads, over all sessions: a device that sends changes keeps them for each reader. Absent: it has no name. */
+  readonly reader?: string;
+  /** Between two readouts of this reader, ms. Absent: not known. */
+  readonly intervalMs?: number;
   /** Memory that outlives a session of this device. Absent: there is none. */
   readonly device?: DeviceMemory;
   /** What is kept of the source over restarts of the collector; given to `prepare`. Absent: nothing is. */
