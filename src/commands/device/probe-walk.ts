@@ -16,7 +16,18 @@ import { askOtherParts } from "./probe-parts.ts";
 import { textValue } from "./values.ts";
 
 /** The way to a value, in the order in which it is walked. */
-export const PROBE_STEPS = ["name", "policy", "route", "neighbour", "connection", "handshake", "log-in", "first value"] as const;
+export const PROBE_STEPS = [
+  "name",
+  "policy",
+  "route",
+  "neighbour",
+  "connection",
+  "handshake",
+  "tls",
+  "log-in",
+  "publish",
+  "first value",
+] as const;
 export type ProbeStep = (typeof PROBE_STEPS)[number];
 
 export interface StepResult {

@@ -5,6 +5,7 @@ import type { DataSink } from "../../model/resources.ts";
 import type { SourceStatus } from "../../model/service-status.ts";
 import { explainReason } from "../../model/words/catalogue.ts";
 import { explainFault } from "../../model/words/fault-catalogue.ts";
+import type { ApiConnection } from "../configuration/api-connection.ts";
 import { type CommandIo, complain, EXIT, type ExitCode, UsageError } from "../io.ts";
 import { writeLines } from "../lines.ts";
 import { knownByService } from "../service/known.ts";
@@ -67,9 +68,9 @@ export async function probe(name: string, words: readonly string[], options: Pro
     const target = { ...connect, driver, timeouts, prepareMs, permit, pki, points };
     return options.habits ? probeHabits(target, spec.name, { ...options, timeoutMs }, io) : report(target, known, timeoutMs, options, io);
   };
-  const ofSink = (sink: DataSink): Promise<ExitCode> => {
-    if (options.habits) throw new UsageError(`${sink.name ?? sink.uuid} is a data sink: --habits is for data sources`);
-    return probeSink(sink, permitOf(policy.policy, "sinks"), { ...options, timeoutMs }, io);
+  const ofSink = (record: DataSink, { api }: { readonly api: ApiConnection | undefined }): Promise<ExitCode> => {
+    if (options.habits) throw new UsageError(`${record.name ?? record.uuid} is a data sink: --habits is for data sources`);
+    return probeSink({ record, permit: permitOf(policy.policy, "sinks"), api }, { ...options, timeoutMs }, io);
   };
   return withSource(name, options, policy, io, ofSource, ofSink);
 }

@@ -1,4 +1,5 @@
 import type { Context } from "../../model/context.ts";
+import { isLossReason } from "../../model/loss.ts";
 import { nameInCommand } from "../../model/name-in-command.ts";
 import { proxyIn } from "../../model/proxy-address.ts";
 import { ReasonError } from "../../model/reason.ts";
@@ -22,7 +23,16 @@ import { deviceId } from "./sparkplug/topics.ts";
 import { StatusChannel } from "./status-channel.ts";
 import { StatusTopics } from "./status-topics.ts";
 import { TopicNotes } from "./topic-notes.ts";
-import { collectorStatusTopic, collisionHint, dataTopic, escapeLevel, lossTopic, parseTopic, type TopicPlan } from "./topics.ts";
+import {
+  collectorStatusTopic,
+  collisionHint,
+  dataTopic,
+  escapeLevel,
+  lossTopic,
+  parseTopic,
+  sourceStatusTopic,
+  type TopicPlan,
+} from "./topics.ts";
 import { maxPayloadBytes, ValuePublisher } from "./values.ts";
 import { openWay, type WayOptions } from "./way.ts";
 
@@ -64,7 +74,20 @@ export default defineSink<MqttDetails, MqttSettings, MqttMemories>({
     const second = brokerIn(settings.fallback);
     return second ? await openOneOfTwo(opening, memory, second) : await openAt({ host, port }, { ...opening, memory });
   },
+  async probe(input, tell, ctx) {
+    const lonely = passwordWithoutUser(input);
+    if (lonely) throw lonely;
+    const { uuid, details, settings } = input;
+    const memory = openMemory({ folder: undefined, uuid, endpoint: `${details.host}:${details.port}`, log: ctx.log });
+    const isTried = settings.payload !== "sparkplug" && settings.qos === 1;
+    const topic = isTried ? sourceStatusTopic(planOf(input), PROBE) : undefined;
+    const { probeBroker } = await import("./probe.ts");
+    await probeBroker({ connect: { ...connectOptions(input, memory), leastQos: isTried ? undefined : 0 }, topic }, tell, ctx);
+  },
 });
+
+/** A word that no data source has; its status topic is where the right to publish is tried. */
+const PROBE = "collector-probe";
 
 /** The topics of a sink. Throws ReasonError. */
 export function planOf({ collector, settings, details }: Pick<Input, "collector" | "settings" | "details">): TopicPlan {
@@ -318,7 +341,7 @@ class MqttSink implements Sink {
   }
 
   async publishLoss(loss: PublishedLoss): Promise<boolean> {
-    if (this.#manifests) this.#memory.manifest().lost(loss);
+    if (this.#manifests && isLossReason(loss.reason)) this.#memory.manifest().lost(loss);
     if (this.#channel.suspended !== undefined) return false;
     const topic = lossTopic(this.#plan);
     const refusal = await this.#channel.publish(topic, writeLoss(loss), false);

@@ -82,7 +82,7 @@ export class StatusTopics {
       if (notes.isRefused(topic) && !due.has(topic)) continue;
       const before = this.#published.get(topic);
       const atMs = performance.now();
-      const [key, payload] = [digest(retained.key), digest(retained.payload)];
+      const [key, payload] = [digest(retained.key), retained.version ?? digest(retained.payload)];
       if (before && before.key === key && (before.payload === payload || atMs - before.atMs < refreshMs)) continue;
       if (this.#postpones(topic, retained)) continue;
       if (await this.#retain(topic, retained.payload)) this.#published.set(topic, { key, payload, atMs });

@@ -50,7 +50,7 @@ export class ManifestJournal {
     this.#file = path.join(location.folder ?? "", `${encodeURIComponent(location.uuid)}.manifest.jsonl`);
   }
 
-  /** The changes of this endpoint; a line that was cut ends them. */
+  /** The changes of this endpoint; lines that were cut are left out. */
   *read(): Generator<JournalLine> {
     const text = this.#attempt(() => {
       const stat = statSync(this.#file, { throwIfNoEntry: false });
@@ -60,8 +60,7 @@ export class ManifestJournal {
     if (head !== this.#head()) return;
     for (const line of lines) {
       const parsed = lineSchema.safeParse(jsonIn(line));
-      if (!parsed.success) return;
-      yield parsed.data;
+      if (parsed.success) yield parsed.data;
     }
   }
 

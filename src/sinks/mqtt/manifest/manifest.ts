@@ -1,4 +1,4 @@
-import { createHash } from "node:crypto";
+import { hash } from "node:crypto";
 import { isoTime } from "../value-json.ts";
 import { type Content, sumOf } from "./content.ts";
 import type { JournalLine, ManifestJournal, ManifestLoss } from "./journal.ts";
@@ -30,8 +30,19 @@ interface SourceMinutes {
   readonly minutes: Map<number, Minute>;
   /** Minutes that were given up before their record was published. */
   leftOut: number;
-  /** The retained message, as long as it holds; and how many bytes it may have had. */
-  text: { readonly payload: string; readonly maxBytes: number } | undefined;
+  /** The retained message, as long as it holds. */
+  text: RetainedText | undefined;
+}
+
+/** A retained message. */
+export interface RetainedText {
+  readonly payload: string;
+  /** Same key: it says the same, if perhaps in shorter lists. */
+  readonly key: string;
+  /** Another text has another one: to compare texts of 100 KiB takes time. */
+  readonly version: string;
+  /** How many bytes it might have had. */
+  readonly maxBytes: number;
 }
 
 /** A record that is to be published, once. */
@@ -40,6 +51,8 @@ export interface Due {
   readonly source: string;
   readonly minute: number;
   readonly payload: string;
+  /** When the minute changed last, monotonic ms. */
+  readonly touchedMs: number;
 }
 
 export const MINUTE_MS = 60_000;
@@ -59,6 +72,8 @@ export class Manifest {
   readonly #journal: ManifestJournal;
   readonly #maxReadouts: number;
   #readouts = 0;
+  /** How often what is retained has changed. */
+  #changes = 0;
 
   constructor(journal: ManifestJournal, maxReadouts = MAX_READOUTS) {
     this.#journal = journal;
@@ -92,33 +107,40 @@ export class Manifest {
         const isOver = start + MINUTE_MS + QUIET_MS <= nowMs && monotonicMs - minute.touchedMs >= QUIET_MS;
         if (minute.isTold && start < nowMs - MINUTES * MINUTE_MS) this.#forget(source, start);
         else if (!minute.isTold && (isOver || isLast))
-          due.push({ uuid, source: source.name, minute: start, payload: recordOf(uuid, source, start, minute) });
+          due.push({
+            uuid,
+            source: source.name,
+            minute: start,
+            payload: recordOf(uuid, source, start, minute),
+            touchedMs: minute.touchedMs,
+          });
       }
       if (source.minutes.size === 0 && source.leftOut === 0) this.#sources.delete(uuid);
     }
     return due;
   }
 
-  /** The record was published, or the broker refuses it for good. */
-  told({ uuid, minute: start }: Pick<Due, "uuid" | "minute">): void {
+  /** The record was published, or the broker refuses it. A minute that has changed meanwhile is due again. */
+  told({ uuid, minute: start, touchedMs }: Pick<Due, "uuid" | "minute" | "touchedMs">): void {
+    if (this.#sources.get(uuid)?.minutes.get(start)?.touchedMs !== touchedMs) return;
     this.#journal.append({ s: uuid, told: start });
     this.#replay({ s: uuid, told: start });
   }
 
   /** The retained message of a source: its minutes that are published, the newest with the lists that fit. Undefined: there is none. */
-  textOf(uuid: string, name: string, nowMs: number, maxBytes: number): string | undefined {
+  textOf(uuid: string, name: string, nowMs: number, maxBytes: number): RetainedText | undefined {
     const source = this.#sources.get(uuid);
     if (!source) return undefined;
     if (source.name !== name) source.text = undefined;
     source.name = name;
     const { text } = source;
     // A link that has become a little slower is no reason for a shorter list.
-    if (text && text.payload.length <= maxBytes && text.maxBytes * 2 > maxBytes) return text.payload;
+    if (text && Buffer.byteLength(text.payload) <= maxBytes && text.maxBytes * 2 > maxBytes) return text;
     const told = [...source.minutes].filter(([start, { isTold }]) => isTold && start >= nowMs - MINUTES * MINUTE_MS);
     if (told.length === 0) return undefined;
     const payload = retainedOf(uuid, source, told, [...this.#losses.values()], maxBytes);
-    source.text = { payload, maxBytes };
-    return payload;
+    source.text = { payload, key: String(this.#changes), version: hash("sha256", payload), maxBytes };
+    return source.text;
   }
 
   #replay(line: JournalLine): void {
@@ -128,6 +150,7 @@ export class Manifest {
       // One of 0 values takes the loss back.
       if (lost.values !== 0) this.#losses.set(lost.id, lost);
       for (const id of this.#losses.keys()) if (this.#losses.size > MAX_LOSSES) this.#losses.delete(id);
+      this.#changes++;
       for (const source of this.#sources.values()) source.text = undefined;
       return;
     }
@@ -136,6 +159,7 @@ export class Manifest {
       const minute = source?.minutes.get(line.told);
       if (!source || !minute) return;
       minute.isTold = true;
+      this.#changes++;
       source.text = undefined;
       return;
     }
@@ -230,7 +254,7 @@ export const hexOf = (hash: number): string => hash.toString(16).padStart(8, "0"
 export function minuteHash(readouts: readonly (readonly [number, number | null])[]): string | null {
   if (readouts.some(([, hash]) => hash === null)) return null;
   const lines = readouts.map(([offset, hash]) => `${offset}:${hexOf(hash ?? 0)}\n`);
-  return createHash("sha256").update(lines.join("")).digest("hex").slice(0, 16);
+  return hash("sha256", lines.join("")).slice(0, 16);
 }
 
 const recordOf = (uuid: string, { name }: SourceMinutes, start: number, minute: Minute): string =>

@@ -3,8 +3,8 @@ import type { Connection } from "../connect.ts";
 import type { Retained } from "../retained.ts";
 import type { StatusChannel } from "../status-channel.ts";
 import type { TopicNotes } from "../topic-notes.ts";
-import { escapeLevel, manifestTopic, minuteTopic, type TopicPlan } from "../topics.ts";
-import type { Manifest } from "./manifest.ts";
+import { manifestTopic, minuteTopic, type TopicPlan } from "../topics.ts";
+import type { Due, Manifest } from "./manifest.ts";
 
 /** Brokers with a limit of their own seldom have a lower one. */
 const MAX_BYTES = 131_072;
@@ -40,32 +40,21 @@ export class ManifestTopics {
     for (const { uuid, name } of sources) {
       const topic = manifestTopic(plan, name);
       const most = Math.min(MAX_BYTES, maxBytes(topic), connection.link.provedBytesIn(LONGEST_MS));
-      const payload = manifest.textOf(uuid, name, Date.now(), most);
-      if (payload !== undefined) retained.set(topic, { payload, key: payload });
+      const text = manifest.textOf(uuid, name, Date.now(), most);
+      if (text) retained.set(topic, text);
     }
     return retained;
   }
 
   /** True: records of minutes are published there. */
   isOwn(topic: string): boolean {
-    const { plan } = this.#options;
-    return topic.startsWith(minuteTopic(plan, "").slice(0, -`${escapeLevel("")}/minute`.length)) && topic.endsWith("/minute");
+    const { prefix } = this.#options.plan;
+    return topic.startsWith(`${prefix}meta/`) && /^meta\/[^/]+\/minute$/.test(topic.slice(prefix.length));
   }
 
   /** Publishes the records of the minutes that have ended. Throws ReasonError when the connection is lost. */
   async publishDue(isLast = false): Promise<void> {
-    const { manifest, plan, channel, notes, maxBytes } = this.#options;
-    for (const due of manifest.due(Date.now(), performance.now(), isLast)) {
-      const topic = minuteTopic(plan, due.source);
-      if (Buffer.byteLength(due.payload) > maxBytes(topic))
-        notes.tooLarge(topic, `a record for ${topic} is larger than the broker takes: it is not published`);
-      else {
-        const refusal = await channel.publish(topic, due.payload, false);
-        if (refusal === undefined) notes.accepted(topic);
-        else notes.refused(topic, refusal, performance.now());
-      }
-      manifest.told(due);
-    }
+    await Promise.all(this.#options.manifest.due(Date.now(), performance.now(), isLast).map((due) => this.#publishRecord(due)));
   }
 
   /** The collector ends or leaves the broker: publishes the minute that has not ended, too. Throws ReasonError when the connection is lost. */
@@ -73,9 +62,21 @@ export class ManifestTopics {
     const { channel, connection, retains } = this.#options;
     await this.publishDue(true);
     if (!connection.canRetain) return;
-    for (const [topic, { payload }] of this.retained(this.#sources)) {
-      retains(topic);
-      await channel.publish(topic, payload, true);
+    const all = [...this.retained(this.#sources)];
+    for (const [topic] of all) retains(topic);
+    await Promise.all(all.map(([topic, { payload }]) => channel.publish(topic, payload, true)));
+  }
+
+  async #publishRecord(due: Due): Promise<void> {
+    const { manifest, plan, channel, notes, maxBytes } = this.#options;
+    const topic = minuteTopic(plan, due.source);
+    if (Buffer.byteLength(due.payload) > maxBytes(topic))
+      notes.tooLarge(topic, `a record for ${topic} is larger than the broker takes: it is not published`);
+    else {
+      const refusal = await channel.publish(topic, due.payload, false);
+      if (refusal === undefined) notes.accepted(topic);
+      else notes.refused(topic, refusal, performance.now());
     }
+    manifest.told(due);
   }
 }
