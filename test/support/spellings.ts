@@ -17,9 +17,13 @@ import { SPELLINGS as OPCUA } from "../../drivers/opcua/spellings-table.ts";
 import * as s7 from "../../drivers/s7/address.ts";
 import { FORMS as S7_FORMS } from "../../drivers/s7/spellings.ts";
 import { SPELLINGS as S7 } from "../../drivers/s7/spellings-table.ts";
+import * as s7plus from "../../drivers/s7plus/address.ts";
+import { FORMS as S7PLUS_FORMS } from "../../drivers/s7plus/spellings.ts";
+import { SPELLINGS as S7PLUS } from "../../drivers/s7plus/spellings-table.ts";
 import * as vendorA from "../../drivers/vendor_a/address.ts";
 import { FORMS as VENDOR_A_FORMS } from "../../drivers/vendor_a/spellings.ts";
 import { SPELLINGS as VENDOR_A } from "../../drivers/vendor_a/spellings-table.ts";
+import { FaultError } from "../../src/model/fault.ts";
 import { type DataType, formatDataType } from "../../src/model/value.ts";
 
 export interface Subject {
@@ -183,6 +187,22 @@ export const SUBJECTS: Readonly<Record<string, Subject>> = {
         one("/Objects", "/0:Objects", "/Objects/2:Plant"),
         one("", "/2:Temp", "/nsu=http://example.com/plant;Temp", "/a&/b", "/<x>.y", "/2!x"),
       ),
+    ),
+  },
+  s7plus: {
+    driver: { parseType: step7Type },
+    forms: S7PLUS_FORMS,
+    tools: S7PLUS,
+    place(text, wanted) {
+      const { address } = s7plus.parseAddress(text, wanted);
+      // The program of the controller has none of these names.
+      const meaning = s7plus.otherMeaning(text);
+      if (meaning !== undefined) throw new FaultError("address_invalid", meaning);
+      return (address.levels ?? []).map(({ name, indices }) => `${name}${indices ? `#${indices.join(",")}` : ""}`).join(" ");
+    },
+    own: fc.oneof(
+      joined(one('"Motor_DB"', "Motor_DB", '"Line 1.Data"', "Types"), one("", ".speed", '."a b"', ".spare[2].position.x", ".grid[0,2]")),
+      one('"Temp 1"', 'MArea."Temp 1"', "IArea.Start", "8A0E0001.11", "52.A"),
     ),
   },
 };
