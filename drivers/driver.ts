@@ -172,6 +172,8 @@ export interface Session<A = unknown, R extends Request<A> = Request<A>, L exten
   readonly epoch?: string | undefined;
   /** What the device has, the nearer to the top first, each once. There if and only if the driver says `canDiscover`. */
   discover?(ctx: DriverContext): AsyncIterable<Discovered>;
+  /** A sentence by the device about itself, for a person who probes it. Not passed on to the session worker. Absent: nothing. */
+  readonly about?: string;
   /** Warnings while the session is healthy: one sentence each, without secrets. Absent: none. */
   warnings?(): readonly Warning[];
   /** False once the device has gone; the agent then opens a new one before it reads. */
@@ -375,6 +377,7 @@ export function defineDriver<D, S, A, R extends Request<A>, L extends Limits>(dr
           },
         }),
         ...(session.discover && { discover: (discoverCtx: DriverContext) => guardEach(() => session.discover?.(discoverCtx), failureOf) }),
+        ...(session.about !== undefined && { about: clip(session.about) }),
         ...(session.warnings && { warnings: () => orElse(() => boundedWarnings(session.warnings?.()), []) }),
         alive: () => orElse(() => session.alive(), false),
         async close() {

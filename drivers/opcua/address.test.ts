@@ -32,7 +32,7 @@ describe("parseAddress", () => {
       "nsu=http://example.com/plant;s=a",
     ],
     ["nsu=urn:a%3Bb%25;i=1", { uri: "urn:a;b%" }, { type: "i", value: 1 }, "nsu=urn:a%3Bb%25;i=1"],
-    ["  ns=2;s= spaced ", 2, { type: "s", value: " spaced" }, "ns=2;s= spaced"],
+    ["  ns=2;s= spaced ", 2, { type: "s", value: " spaced " }, "ns=2;s= spaced%20"],
   ])("reads the node id %s", (text, namespace, id, canonical) => {
     expect(parse(text)).toEqual({ kind: "node", text: canonical, namespace, id });
   });
@@ -107,6 +107,51 @@ describe("parseAddress", () => {
     expect((error as Error).message).toContain(words);
   });
 
+  it.each([
+    ["ns=2;i=5#Speed", "ns=2;i=5#Speed", [{ field: "Speed" }]],
+    ["ns=2;i=5[2]", "ns=2;i=5#[2]", [{ places: [2] }]],
+    ["ns=2;s=Axes#[2].Speed", "ns=2;s=Axes#[2].Speed", [{ places: [2] }, { field: "Speed" }]],
+    ["ns=2;s=M#Rows[1,0]", "ns=2;s=M#Rows[1,0]", [{ field: "Rows" }, { places: [1, 0] }]],
+    ["nsu=urn:x;s=A#[2:5]", "nsu=urn:x;s=A#[2:5]", [{ places: [{ from: 2, to: 5 }] }]],
+    ["/Objects/2:a#B.C", "/Objects/2:a#B.C", [{ field: "B" }, { field: "C" }]],
+    ["/Objects/nsu=http://x#y;a#B&.C", "/Objects/nsu=http://x#y;a#B&.C", [{ field: "B.C" }]],
+  ])("takes a part of a value: %s", (text, canonical, select) => {
+    expect(parse(text)).toMatchObject({ text: canonical, select });
+  });
+
+  it.each([
+    ['ns=3;s="DB"."arr"[2]', '"DB"."arr"[2]', 'ns=3;s="DB"."arr"[2]'],
+    ["ns=2;s=Tank%231", "Tank#1", "ns=2;s=Tank%231"],
+    ["ns=2;s=100%25", "100%25", "ns=2;s=100%25"],
+    ["ns=2;s=Speed%20", "Speed ", "ns=2;s=Speed%20"],
+    ["ns=2;s=Speed ", "Speed ", "ns=2;s=Speed%20"],
+    ["ns=2;s=a%20b", "a%20b", "ns=2;s=a%20b"],
+    ["ns=2;s=a%2520", "a%20", "ns=2;s=a%2520"],
+  ])("reads the string identifier of %s as %j, to the last space", (text, value, canonical) => {
+    expect(parse(text)).toMatchObject({ text: canonical, id: { type: "s", value } });
+    expect(parse(text)).not.toHaveProperty("select");
+  });
+
+  it.each(["/Objects/a&#b", "/Objects/a& ", "/Objects/a &/& "])("keeps what & escapes in a browse path: %s", (text) => {
+    expect(parse(text)).toMatchObject({ text });
+  });
+
+  it.each([
+    "ns=2;i=5#",
+    "i=5[2",
+    "i=5[]",
+    "i=5[2:2]",
+    "i=5[5:2]",
+    "i=5[0:65535,1]",
+    "i=5[1:2].a",
+    "i=5#.a",
+    "i=5#a..b",
+    "ns=2;s=#a",
+    "i=5[x]",
+  ])("refuses the part %s, with a word on how to write one", (text) =>
+    expect((refusal(text) as Error).message).toMatch(/#\[2|range|names no elements/),
+  );
+
   it("takes a value's own type where none is configured", () => {
     expect(parseAddress("i=1", undefined).type).toEqual({ scalar: "auto" });
     expect(parseAddress("i=1", { scalar: "int16" }).type).toEqual({ scalar: "int16" });
@@ -116,7 +161,22 @@ describe("parseAddress", () => {
     const near = fc.oneof(
       fc.string(),
       fc
-        .tuple(fc.constantFrom("ns=2;s=", "nsu=urn:x;s=", "/Objects/2:", "/Objects/nsu=urn:x;", "/nsu=", "i=", "ns=9;b="), fc.string())
+        .tuple(
+          fc.constantFrom(
+            "ns=2;s=",
+            "ns=2;s=a%20",
+            "i=1#",
+            "/a#b[1].",
+            "ns=2;s=%2523#",
+            "nsu=urn:x;s=",
+            "/Objects/2:",
+            "/Objects/nsu=urn:x;",
+            "/nsu=",
+            "i=",
+            "ns=9;b=",
+          ),
+          fc.string(),
+        )
         .map(([head, tail]) => head + tail),
     );
     fc.assert(

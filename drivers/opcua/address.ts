@@ -2,6 +2,7 @@ import type { DataType } from "../../src/model/value.ts";
 import type { WirePlaces } from "../driver.ts";
 import { parseOrAnswer } from "../lib/spellings.ts";
 import { addressInvalid, quote } from "../lib/text.ts";
+import { escapedName, parseSelection, type Step, selectionText, withoutEnd } from "./selection.ts";
 import { FORMS } from "./spellings.ts";
 
 /** Who counts the namespaces: an index as the server counts them today, or a URI, which stays. */
@@ -18,12 +19,17 @@ export interface PathElement {
  * threads.
  */
 export type OpcuaAddress =
-  | { readonly kind: "node"; readonly text: string; readonly namespace: Namespace; readonly id: Identifier }
-  | { readonly kind: "path"; readonly text: string; readonly elements: readonly PathElement[] }
+  | (Part & { readonly kind: "node"; readonly text: string; readonly namespace: Namespace; readonly id: Identifier })
+  | (Part & { readonly kind: "path"; readonly text: string; readonly elements: readonly PathElement[] })
   | ResolvedAddress;
 
+/** Steps from the value of a node to a part of it. Absent: the whole value. */
+interface Part {
+  readonly select?: readonly Step[];
+}
+
 /** A node as the server counts its namespaces in one epoch. */
-export interface ResolvedAddress {
+export interface ResolvedAddress extends Part {
   readonly kind: "resolved";
   readonly namespace: number;
   readonly id: Identifier;
@@ -41,7 +47,7 @@ export type Identifier =
   | { readonly type: "b"; readonly value: string };
 
 const FORM =
-  "expected a node id such as ns=2;s=Plant.Temp, ns=2;i=1001 or nsu=http://example.com/plant;s=Temp, or a browse path such as /Objects/2:Plant/2:Temp or /Objects/nsu=http://example.com/plant;Temp";
+  "expected a node id such as ns=2;s=Plant.Temp, ns=2;i=1001 or nsu=http://example.com/plant;s=Temp, or a browse path such as /Objects/2:Plant/2:Temp or /Objects/nsu=http://example.com/plant;Temp; for a part of the value with #Field.Sub, #[2] or #[2:5] behind it";
 const NODE = /^(?:ns=(\d{1,5});|nsu=([^;]+);)?([isgb])=([\s\S]+)$/;
 const GUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i;
 const BASE64 = /^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$/;
@@ -63,8 +69,9 @@ interface Parsed {
 export const parseAddress = (text: string, type: DataType | undefined): Parsed => parseOrAnswer(text, type, FORMS, parseOwn);
 
 function parseOwn(text: string, type: DataType | undefined): Parsed {
-  const trimmed = text.trim();
-  return { address: trimmed.startsWith("/") ? pathOf(text, trimmed) : nodeOf(text, trimmed), type: type ?? AUTO };
+  // Spaces at the end of a string identifier are part of it.
+  const trimmed = text.trimStart();
+  return { address: trimmed.startsWith("/") ? pathOf(text, withoutEnd(trimmed)) : nodeOf(text, trimmed), type: type ?? AUTO };
 }
 
 /** The value of a node that was looked up, as the server encodes it: it carries its type, and numbers have one order. Pure. */
@@ -78,12 +85,29 @@ function nodeOf(text: string, trimmed: string): OpcuaAddress {
   if (/^svr=/.test(trimmed)) throw addressInvalid(text, "svr= names another server; add that server as a data source of its own");
   const match = NODE.exec(trimmed);
   if (!match) throw addressInvalid(text, FORM);
-  const [, index, uri, kind, value = ""] = match;
+  const [, index, uri, kind, whole = ""] = match;
+  const cut = kind === "s" ? /#/.exec(whole) : /[#[]/.exec(whole);
+  const value = cut ? whole.slice(0, cut.index) : whole;
+  const select = cut ? parseSelection(text, withoutEnd(whole.slice(cut[0] === "#" ? cut.index + 1 : cut.index))) : undefined;
   const namespace = uri === undefined ? namespaceIndex(text, index) : { uri: decodeUri(text, uri) };
-  const id = identifierOf(text, kind, value);
+  const id = identifierOf(text, kind, kind === "s" ? decodeString(value) : value.trimEnd());
   const before = typeof namespace === "number" ? (namespace === 0 ? "" : `ns=${namespace};`) : `nsu=${encodeUri(namespace.uri)};`;
-  return { kind: "node", text: `${before}${id.type}=${id.value}`, namespace, id };
+  return { kind: "node", text: `${before}${identifierText(id)}${selectionText(select)}`, namespace, id, ...(select && { select }) };
 }
+
+/** `s=Tank%23 1`, as addresses are written. */
+export const identifierText = ({ type, value }: Identifier): string => `${type}=${type === "s" ? encodeString(value) : value}`;
+
+/** In s=, a `#` stands as %23 and a space at the end as %20; what would be read as one of them has %25 for its `%`. */
+const decodeString = (text: string): string =>
+  text
+    .replaceAll(/%(25)*23/g, (code) => (code === "%23" ? "#" : code.replace("25", "")))
+    .replace(/(?:%(?:25)*20)+$/, (end) => end.replaceAll(/%(?:25)*20/g, (code) => (code === "%20" ? " " : code.replace("25", ""))));
+
+const encodeString = (value: string): string =>
+  value
+    .replace(/(?: |%(?:25)*20)+$/, (end) => end.replaceAll(/ |%(?:25)*20/g, (one) => (one === " " ? "%20" : one.replace("%", "%25"))))
+    .replaceAll(/#|%(?:25)*23/g, (one) => (one === "#" ? "%23" : one.replace("%", "%25")));
 
 function namespaceIndex(text: string, digits: string | undefined): number {
   const index = Number(digits ?? 0);
@@ -107,6 +131,7 @@ function identifierOf(text: string, kind: string | undefined, value: string): Id
       if (!BASE64.test(value)) throw addressInvalid(text, `b= takes bytes in Base64, not ${quote(value)}`);
       return { type: "b", value };
     default:
+      if (value === "") throw addressInvalid(text, FORM);
       if (value.length > MAX_STRING) throw addressInvalid(text, `s= takes at most ${MAX_STRING} characters, these are ${value.length}`);
       if (value.includes("\0")) throw addressInvalid(text, "s= takes no NUL");
       return { type: "s", value };
@@ -122,18 +147,21 @@ function decodeUri(text: string, uri: string): string {
 export const encodeUri = (uri: string): string => uri.replaceAll("%", "%25").replaceAll(";", "%3B");
 
 function pathOf(text: string, trimmed: string): OpcuaAddress {
-  const elements = split(text, trimmed).map((raw) => elementOf(text, raw));
+  const { names, selection } = split(text, trimmed);
+  const elements = names.map((raw) => elementOf(text, raw));
+  const select = selection === undefined ? undefined : parseSelection(text, selection);
   if (elements.length > MAX_PATH)
     throw addressInvalid(text, `a browse path has at most ${MAX_PATH} names, this one has ${elements.length}`);
   return {
     kind: "path",
     elements,
-    text: textOf(elements),
+    text: `${pathText(elements)}${selectionText(select)}`,
+    ...(select && { select }),
   };
 }
 
 /** The canonical form of a path. */
-const textOf = (elements: readonly PathElement[]): string =>
+export const pathText = (elements: readonly PathElement[]): string =>
   elements.map(({ namespace, name }) => `/${prefixOf(namespace)}${escaped(name)}`).join("");
 
 const prefixOf = (namespace: Namespace): string =>
@@ -158,19 +186,21 @@ export function withUris(text: string, namespaces: readonly (string | null)[]): 
       throw addressInvalid(text, `the server had no namespace ${namespace} when it was first read`);
     return { uri };
   };
-  if (address.kind === "path") return textOf(address.elements.map(({ namespace, name }) => ({ namespace: named(namespace), name })));
-  const { type, value } = address.id;
+  const part = selectionText(address.select);
+  if (address.kind === "path")
+    return `${pathText(address.elements.map(({ namespace, name }) => ({ namespace: named(namespace), name })))}${part}`;
   const namespace = named(address.namespace);
-  return typeof namespace === "number" ? undefined : `nsu=${encodeUri(namespace.uri)};${type}=${value}`;
+  return typeof namespace === "number" ? undefined : `nsu=${encodeUri(namespace.uri)};${identifierText(address.id)}${part}`;
 }
 
 /** The namespace that an element of a path begins with (`nsu=…;`); its slashes and `&` are the URI's. Empty: it has none. */
 const uriAt = (path: string, at: number): string => /^nsu=[^;]+;/.exec(path.slice(at))?.[0] ?? "";
 
-/** Names between slashes; `&` takes the next character as it is. Each name keeps its escapes. */
-function split(text: string, path: string): string[] {
+/** Names between slashes, and what stands behind `#`; `&` takes the next character as it is. Each name keeps its escapes. */
+function split(text: string, path: string): { readonly names: readonly string[]; readonly selection: string | undefined } {
   const names: string[] = [];
   let name = uriAt(path, 1);
+  let selection: string | undefined;
   for (let i = 1 + name.length; i < path.length; i++) {
     const char = path.charAt(i);
     if (char === "&") {
@@ -180,11 +210,14 @@ function split(text: string, path: string): string[] {
       names.push(name);
       name = uriAt(path, i + 1);
       i += name.length;
+    } else if (char === "#") {
+      selection = path.slice(i + 1);
+      break;
     } else name += char;
   }
   names.push(name);
   if (names.some((one) => one === "")) throw addressInvalid(text, "a name between two slashes is empty; a slash in a name is written &/");
-  return names;
+  return { names, selection };
 }
 
 function elementOf(text: string, raw: string): PathElement {
@@ -200,7 +233,6 @@ function elementOf(text: string, raw: string): PathElement {
 
 /** A colon, or the first letter of `nsu=`, is escaped where the name would else begin with a namespace. */
 const escaped = (name: string): string =>
-  name
-    .replaceAll(/[&/]/g, "&$&")
+  escapedName(name, /[&/#]/g)
     .replace(/^(\d{1,5}):/, "$1&:")
     .replace(/^nsu=/, "&nsu=");

@@ -4,6 +4,7 @@ import { FaultError } from "../../src/model/fault.ts";
 import { ReasonError } from "../../src/model/reason.ts";
 import { ExtensionBody, type RawValue } from "./binary.ts";
 import type { CallContext, Channel } from "./client.ts";
+import { parseDictionary } from "./dictionary.ts";
 import { describeCode, ServerRefusal } from "./failure.ts";
 import type { Ask, LearnedTypes, StructureDefinition, Told } from "./learned-types.ts";
 import { localNode } from "./local-node.ts";
@@ -29,10 +30,18 @@ type BrowseResult = NonNullable<ResponseOf<"Browse">["results"]>[number];
 
 /** Nodes in one request where the server names no limit: what is asked beside the readouts is to be short. */
 export const MAX_ASKS = 100;
-const HAS_ENCODING = 38;
-const HAS_SUBTYPE = 45;
+const FORWARD = 0;
 const INVERSE = 1;
+/** The reference that answers each question: HasEncoding, HasSubtype, HasDescription, HasComponent (OPC 10000-6, A.3). */
+const BROWSED = {
+  encoding: { referenceType: 38, browseDirection: INVERSE },
+  parent: { referenceType: 45, browseDirection: INVERSE },
+  description: { referenceType: 39, browseDirection: FORWARD },
+  dictionary: { referenceType: 47, browseDirection: INVERSE },
+} as const;
+const VALUE = 13;
 const DATA_TYPE_DEFINITION = 23;
+const MAX_DICTIONARY_BYTES = 4 * 2 ** 20;
 /** Binary encoding of StructureDefinition (OPC 10000-6, A.3). */
 const STRUCTURE_DEFINITION = "i=122";
 const UNANSWERED: Told = { type: "failed", words: "the server has not answered it" };
@@ -69,13 +78,9 @@ export class AskTypes {
       this.#types.tell(ask, told === "less" ? { type: "failed", words: TOO_MANY } : told);
     };
     try {
-      await this.#browse(
-        asks.filter(({ about }) => about !== "fields"),
-        tell,
-        ctx,
-      );
+      await this.#browse(asks.filter(isBrowsed), tell, ctx);
       await this.#read(
-        asks.filter(({ about }) => about === "fields"),
+        asks.filter((ask) => !isBrowsed(ask)),
         tell,
         ctx,
       );
@@ -93,14 +98,14 @@ export class AskTypes {
     this.#types.release(left);
   }
 
-  async #browse(asks: readonly Ask[], tell: Tell, ctx: CallContext): Promise<void> {
+  async #browse(asks: readonly BrowsedAsk[], tell: Tell, ctx: CallContext): Promise<void> {
     if (asks.length === 0) return;
     const request = makeRequest("Browse", {
       requestedMaxReferencesPerNode: 1,
       nodesToBrowse: asks.map(({ about, node }) => ({
         nodeId: resolveNodeId(node),
-        referenceTypeId: new NodeId(NodeId.NodeIdType.NUMERIC, about === "encoding" ? HAS_ENCODING : HAS_SUBTYPE, 0),
-        browseDirection: INVERSE,
+        referenceTypeId: new NodeId(NodeId.NodeIdType.NUMERIC, BROWSED[about].referenceType, 0),
+        browseDirection: BROWSED[about].browseDirection,
         includeSubtypes: true,
         nodeClassMask: 0,
         resultMask: 0,
@@ -112,9 +117,11 @@ export class AskTypes {
 
   async #read(asks: readonly Ask[], tell: Tell, ctx: CallContext): Promise<void> {
     if (asks.length === 0) return;
-    const nodes = asks.map(({ node }) => new ReadValueId({ nodeId: resolveNodeId(node), attributeId: DATA_TYPE_DEFINITION }));
+    const nodes = asks.map(
+      ({ about, node }) => new ReadValueId({ nodeId: resolveNodeId(node), attributeId: about === "fields" ? DATA_TYPE_DEFINITION : VALUE }),
+    );
     const values = await this.#deps.read(nodes, ctx);
-    for (const [i, ask] of asks.entries()) tell(ask, toldByRead(values[i]), asks.length);
+    for (const [i, ask] of asks.entries()) tell(ask, toldByRead(ask, values[i]), asks.length);
   }
 }
 
@@ -122,9 +129,25 @@ export class AskTypes {
 type Judged = Told | "less";
 type Tell = (ask: Ask, told: Judged, count: number) => void;
 
-function toldByRead(answer: RawValue | undefined): Judged {
+interface BrowsedAsk extends Ask {
+  readonly about: keyof typeof BROWSED;
+}
+
+const isBrowsed = (ask: Ask): ask is BrowsedAsk => ask.about in BROWSED;
+
+function toldByRead({ about }: Ask, answer: RawValue | undefined): Judged {
   if (!answer) return UNANSWERED;
-  return qualityOf(answer.status) === "bad" ? toldByStatus(answer.status) : toldByDefinition(answer.value);
+  if (qualityOf(answer.status) === "bad") return toldByStatus(answer.status);
+  if (about === "fields") return toldByDefinition(answer.value);
+  if (typeof answer.value !== "string") return { type: "none" };
+  return about === "name" ? { type: "name", name: answer.value } : toldByContent(answer.value);
+}
+
+/** `content`: the dictionary's XML, as Base64. */
+function toldByContent(content: string): Told {
+  const bytes = Buffer.from(content, "base64");
+  const dictionary = bytes.length <= MAX_DICTIONARY_BYTES ? parseDictionary(bytes.toString("utf8")) : undefined;
+  return dictionary ? { type: "content", dictionary } : { type: "none" };
 }
 
 function toldByBrowse(result: BrowseResult | undefined, namespaces: Pick<Namespaces, "indexOf">): Judged {

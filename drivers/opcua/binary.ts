@@ -174,10 +174,12 @@ export class BinaryReader {
     return Math.floor((high * 4_294_967_296 + low) / 10_000) - EPOCH_1601_MS;
   }
 
-  /** What RFC 3339 cannot say is the end of the scale. */
-  dateTime(): string | null {
-    const ms = this.time();
-    return ms === undefined || ms < YEAR_0_MS || ms >= YEAR_10000_MS ? null : new Date(ms).toISOString();
+  /** At the ends of the scale and beyond them: the end (OPC 10000-6, 5.2.2.5). */
+  dateTime(): string {
+    const ticks = this.int64();
+    if (ticks <= 0n) return EARLIEST_TIME;
+    const ms = Number(ticks / 10_000n) - EPOCH_1601_MS;
+    return ms >= LATEST_MS ? LATEST_TIME : new Date(ms).toISOString();
   }
 
   qualifiedName(): string {
@@ -296,8 +298,10 @@ export class BinaryReader {
 const NO_VALUE = { type: 0, isArray: false, dimensions: null, value: null } as const;
 const MAX_DEPTH = 32;
 const EPOCH_1601_MS = 11_644_473_600_000;
-const YEAR_0_MS = -62_167_219_200_000;
-const YEAR_10000_MS = 253_402_300_800_000;
+/** Ends of the scale of a DateTime: a server that has no time sends one of them. */
+export const EARLIEST_TIME = "1601-01-01T00:00:00.000Z";
+export const LATEST_TIME = "9999-12-31T23:59:59.000Z";
+const LATEST_MS = Date.parse(LATEST_TIME);
 const BYTE_STRING = 15;
 const LAST_BUILT_IN = 25;
 const LAST_RESERVED = 31;

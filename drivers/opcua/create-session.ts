@@ -1,6 +1,6 @@
 import { randomBytes } from "node:crypto";
 import { computeSignatureAsync, type NodeId, type SecurityPolicy, verifySignature } from "node-opcua-client";
-import type { OwnCertificate } from "../../src/model/pki.ts";
+import type { CertificateLife, OwnCertificate } from "../../src/model/pki.ts";
 import { ReasonError } from "../../src/model/reason.ts";
 import { type Warning, warning } from "../../src/model/warning.ts";
 import type { DriverContext } from "../driver.ts";
@@ -22,6 +22,8 @@ export interface OpenedSession {
   /** Without a request the server ends it after this long. */
   readonly timeoutMs: number;
   readonly warnings: readonly Warning[];
+  /** The life of the server's certificate; undefined: the security needs none. */
+  readonly life: CertificateLife | undefined;
 }
 
 /** The collector's certificate with its key. */
@@ -45,6 +47,7 @@ export interface Creation {
   readonly user: User;
   readonly settings: OpcuaSettings;
   readonly warnings: readonly Warning[];
+  readonly life: CertificateLife | undefined;
   /** The server may hold a session that could not be ended. */
   onLost(): void;
 }
@@ -114,6 +117,7 @@ export async function createSession(channel: Channel, creation: Creation, ctx: D
     // Some small servers give 0.
     timeoutMs: Number.isFinite(granted) && granted >= 1000 ? granted : settings.session_timeout,
     warnings: [...creation.warnings, ...expiry(own)],
+    life: creation.life,
   };
 }
 

@@ -1,7 +1,7 @@
 import { type NodeId, type ReferenceDescription, resolveNodeId } from "node-opcua-client";
 import { clip } from "../../src/model/bounded-failure.ts";
 import type { Discovered, DriverContext } from "../driver.ts";
-import { encodeUri } from "./address.ts";
+import { encodeUri, identifierText } from "./address.ts";
 import { Asking, type DiscoveryLimits, type DiscoverySession } from "./discover-ask.ts";
 import { createTypes, shaped } from "./discover-types.ts";
 import { localNode } from "./local-node.ts";
@@ -185,5 +185,7 @@ export function addressOf(nodeId: NodeId | string, namespaces: readonly string[]
   const before = namespace === 0 ? "" : uri ? `nsu=${encodeUri(uri)};` : `ns=${namespace};`;
   if (typeof value === "number") return `${before}i=${value}`;
   if (Buffer.isBuffer(value)) return `${before}b=${value.toString("base64")}`;
-  return nodeId.identifierType === GUID_ID ? `${before}g=${String(value).toLowerCase()}` : `${before}s=${String(value)}`;
+  return nodeId.identifierType === GUID_ID
+    ? `${before}g=${String(value).toLowerCase()}`
+    : `${before}${identifierText({ type: "s", value: String(value) })}`;
 }

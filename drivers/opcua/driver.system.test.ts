@@ -1,13 +1,15 @@
-import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
+import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from "vitest";
 import { SECURITY_POLICIES, type SecurityMode, type SecurityPolicy } from "../../src/model/details.ts";
 import { ReasonError } from "../../src/model/reason.ts";
 import { codesOf, textsOf } from "../../src/model/testing/warnings.ts";
+import { parseCertificate } from "../../src/os/pki/certificate.ts";
 import { ALLOWED } from "../../test/conformance/allowed.ts";
 import { startFaultProxy } from "../../test/support/fault-proxy.ts";
 import { connect, context, detailsOf, readTexts, type TestPki, testPki } from "../../test/support/opcua.ts";
 import type { AnySession, Direction } from "../driver.ts";
 import driver from "./driver.ts";
 import { type OpcuaSimulator, type OpcuaSimulatorOptions, OTHER_NAMESPACE, PLANT_NAMESPACE, startOpcuaSimulator } from "./simulator.ts";
+import { makeCertificate } from "./simulator-certificates.ts";
 
 const PASSWORD = "hunter2-S3cr3t-äöü";
 const nsu = (id: string) => `nsu=${PLANT_NAMESPACE};s=${id}`;
@@ -277,6 +279,27 @@ describe("reading", () => {
     expect(new Set(asked)).toEqual(new Set(["gateway.example"]));
   });
 
+  it("reads a server with an expired certificate while a person forgives that, says so, and no longer", async () => {
+    const certificate = await makeCertificate({ applicationUri: "urn:example:opcua-simulator", validity: "expired", freshKey: true });
+    const simulator = await start({ certificate, policies: ["Basic256Sha256"] });
+    const ctx = context({ pki });
+    const details = detailsOf(simulator.port, {
+      security_settings: { security_mode: "Sign", endpoint_security_policy: "Basic256Sha256", token_security_policy: "None" },
+    });
+    await expect(connect(details, ctx)).rejects.toMatchObject({ message: expect.stringContaining("--although-expired-until DATE") });
+    pki.trust.trust(parseCertificate(certificate.der), Date.now() + 86_400_000);
+    const session = await open(details, ctx);
+    expect(await readTexts(session, [nsu("Double")], ctx)).toMatchObject([{ quality: "good" }]);
+    expect(codesOf(session.warnings?.() ?? [])).toContain("certificate_forgiven");
+    vi.useFakeTimers({ now: Date.now() + 86_400_001, toFake: ["Date"] });
+    try {
+      expect(session.alive()).toBe(false);
+    } finally {
+      vi.useRealTimers();
+    }
+    expect(session.alive()).toBe(true);
+  });
+
   it("finds variables below Objects", async () => {
     const simulator = await start();
     const ctx = context();
@@ -402,7 +425,10 @@ describe("a server that restarts", () => {
       { value: -2.25e-300 },
     ]);
     expect(codesOf(renewed.warnings?.())).toContain("namespaces_renumbered");
-    expect(textsOf(renewed.warnings?.())).toEqual([expect.stringContaining("renumbered its namespaces")]);
+    expect(textsOf(renewed.warnings?.())).toEqual([
+      expect.stringContaining("renumbered its namespaces"),
+      expect.stringMatching(/^the server has started again: it runs since \S+, before it ran since /),
+    ]);
   });
 });
 
@@ -410,7 +436,7 @@ describe("writing", () => {
   it("is no part of a session", async () => {
     const simulator = await start();
     const session = await open(detailsOf(simulator.port), context());
-    expect(Object.keys(session).sort()).toEqual(["alive", "close", "discover", "epoch", "limits", "prepare", "read", "warnings"]);
+    expect(Object.keys(session).sort()).toEqual(["about", "alive", "close", "discover", "epoch", "limits", "prepare", "read", "warnings"]);
   });
 
   it("is refused by the channel, on the encoded request, before anything is sent", async () => {

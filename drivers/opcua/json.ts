@@ -9,6 +9,7 @@ import { ExtensionBody, type RawValue } from "./binary.ts";
 import { EXTENSION_OBJECT, VARIANT } from "./built-in.ts";
 import type { CallContext } from "./client.ts";
 import { AGAIN_MS, type LearnedTypes } from "./learned-types.ts";
+import type { Expand } from "./selection.ts";
 import { type ServerRunNow, ServerWatch } from "./server-watch.ts";
 import { STANDARD_ENCODINGS } from "./standard-structures.ts";
 import { decodeStructure, jsonText } from "./structures.ts";
@@ -25,6 +26,8 @@ export interface JsonDeps extends Omit<AskTypesDeps, "maxBrowse" | "maxRead" | "
   alive(): boolean;
   /** The server is another one by now: what was looked up in this session holds no longer. */
   onOtherRun(words: string): void;
+  /** Gets the answers to each Read of the server's state and ServiceLevel. */
+  onState(state: RawValue | undefined, serviceLevel: RawValue | undefined): void;
   warn(found: Warning): void;
   /** Logs a warning that status has as long as it holds. */
   logOnce(words: string): void;
@@ -109,23 +112,40 @@ export class Json {
     this.#aside.stop();
   }
 
-  /** Throws RangeError where the bytes are not of the definition, FaultError where that is not known yet. */
-  readonly #expand = ({ encoding, body }: ExtensionBody): unknown => {
-    if (typeof body === "string") return body;
+  readonly #expand = (one: ExtensionBody): unknown => {
+    if (typeof one.body === "string") return one.body;
+    return this.#decoded(one.encoding, one.body)?.object ?? { encoding: one.encoding, body: one.body.toString("base64") };
+  };
+
+  readonly expand: Expand = ({ encoding, body }) => {
+    const known = typeof body === "string" ? undefined : this.#decoded(encoding, body);
+    if (known) return known;
+    throw new FaultError(
+      "device_error",
+      `the server does not say which fields the structure ${encoding} has: it can be read as a whole only`,
+    );
+  };
+
+  /**
+   * Undefined: the server has no definition of it. Throws RangeError where the bytes are not of the definition, FaultError where that is not
+   * known yet.
+   */
+  #decoded(encoding: string, body: Buffer): ReturnType<Expand> | undefined {
     const standard = STANDARD_ENCODINGS.get(encoding);
-    if (standard) return decodeStructure(standard, body);
+    if (standard) return { definition: standard, object: decodeStructure(standard, body) };
     const verdict = this.#types.verdictOf(encoding);
-    if (verdict.type === "bytes") return { encoding, body: body.toString("base64") };
+    if (verdict.type === "bytes") return undefined;
     if (verdict.type === "waits") return this.#wait(verdict.words);
+    const { definition } = verdict;
     try {
-      return decodeStructure(verdict.definition, body);
+      return { definition, object: decodeStructure(definition, body) };
     } catch (error) {
       if (!(error instanceof RangeError) || !this.#types.doubt(encoding)) throw error;
       return this.#wait(
         `the value does not fit the definition of its structure (${encoding}): ${error.message}; the collector reads the definition again`,
       );
     }
-  };
+  }
 
   #wait(words: string): never {
     this.#isWaiting = true;
@@ -162,7 +182,8 @@ export class Json {
 
   async #look(): Promise<void> {
     this.#lookedAtMs = this.#now();
-    const { otherRun, models } = await this.#watch.look(this.#types.isUsed, this.#bound);
+    const { otherRun, models, state, serviceLevel } = await this.#watch.look(this.#types.isUsed, this.#bound);
+    this.#deps.onState(state, serviceLevel);
     if (otherRun !== undefined) {
       this.#types.forget();
       this.#deps.onOtherRun(otherRun);

@@ -3,6 +3,7 @@ import { codesOf, textsOf } from "../../src/model/testing/warnings.ts";
 import {
   all,
   array,
+  bytes,
   dataValue,
   expandedNode,
   extension,
@@ -139,6 +140,22 @@ describe("types that are asked for once and believed for ever", () => {
     }
     // Looks at the run of the server go on; those at its models have found that there are none.
     expect(server.count("Browse")).toBeLessThanOrEqual(asked + 1);
+  });
+
+  it("a server before OPC UA 1.04 describes its structures in a type dictionary", async () => {
+    const xml = `<?xml version="1.0"?><opc:TypeDictionary xmlns:opc="http://opcfoundation.org/BinarySchema/" xmlns:tns="urn:mine"
+      TargetNamespace="urn:mine" DefaultByteOrder="LittleEndian"><opc:StructuredType Name="&quot;Mine&quot;" BaseType="ua:ExtensionObject">
+      <opc:Field Name="A" TypeName="opc:Int32"/><opc:Field Name="B" TypeName="opc:Int32"/></opc:StructuredType></opc:TypeDictionary>`;
+    pair("A", "B");
+    server.nodes.set("ns=2;i=10#23", dataValue({ status: BAD_ATTRIBUTE_ID_INVALID }));
+    server.references.set("ns=2;i=11", [reference(expandedNode("ns=2;i=50"), "Mine")]);
+    server.references.set("ns=2;i=50 inverse", [reference(expandedNode("ns=2;i=51"), "Dictionary")]);
+    server.nodes.set("ns=2;i=50", dataValue({ value: variant(12, str('"Mine"')) }));
+    server.nodes.set("ns=2;i=51", dataValue({ value: variant(15, bytes(Buffer.from(xml))) }));
+    mine(all(i32(1), i32(2)));
+    const session = await wire.open();
+    expect(await value(session)).toBe(PAIR);
+    expect(await read(session, "ns=2;s=mine#B")).toMatchObject([{ quality: "good", value: 2, type: { scalar: "int32" } }]);
   });
 
   it("a look that fails costs no value of a type that is known", async () => {

@@ -1,12 +1,16 @@
 import { NodeId, resolveNodeId } from "node-opcua-client";
 import { type Warning, warning } from "../../src/model/warning.ts";
 import { EXTENSION_OBJECT, wireType } from "./built-in.ts";
+import { type Dictionary, dictionaryDefinition } from "./dictionary.ts";
 import { STANDARD_TYPES } from "./standard-structures.ts";
 import { type Definition, type FieldType, MAX_FIELDS } from "./structures.ts";
 
-/** One question about the types of a server: the type of an encoding, the fields of a type, or the type from which it is derived. */
+/**
+ * One question about the types of a server: the type of an encoding, the fields of a type, or the type from which it is derived. Servers before
+ * OPC UA 1.04 have type dictionaries instead of fields: the description of an encoding, its name, the dictionary that it is in, and its content.
+ */
 export interface Ask {
-  readonly about: "encoding" | "fields" | "parent";
+  readonly about: "encoding" | "fields" | "parent" | "description" | "name" | "dictionary" | "content";
   /** Node id as text. */
   readonly node: string;
 }
@@ -30,6 +34,8 @@ export interface StructureDefinition {
 export type Told =
   | { readonly type: "node"; readonly node: string }
   | { readonly type: "fields"; readonly definition: StructureDefinition }
+  | { readonly type: "name"; readonly name: string }
+  | { readonly type: "content"; readonly dictionary: Dictionary }
   | { readonly type: "none" }
   | { readonly type: "refused" | "failed"; readonly words: string };
 
@@ -69,6 +75,8 @@ interface Insight {
 
 /** What could not be said is asked for again after this long, and what is known is looked at again. */
 export const AGAIN_MS = 30_000;
+/** A dictionary may be as large as a program: it is looked at again so much more seldom. */
+const DICTIONARY_AGAIN = 20;
 /** Questions about one server; structures beyond stay bytes. */
 const MAX_FACTS = 3000;
 const MAX_ENCODINGS = 1000;
@@ -252,7 +260,8 @@ export class LearnedTypes {
 
   #isOlder(ask: Ask, thanMs: number): boolean {
     const fact = this.#facts.get(keyOf(ask));
-    return fact !== undefined && fact.told.type !== "none" && fact.askedAtMs <= thanMs;
+    const laterMs = ask.about === "content" ? (DICTIONARY_AGAIN - 1) * AGAIN_MS : 0;
+    return fact !== undefined && fact.told.type !== "none" && fact.askedAtMs <= thanMs - laterMs;
   }
 
   /** Ends doubts whose definitions the server has confirmed: then it is the values that are wrong. */
@@ -304,8 +313,9 @@ class Walk {
 
   insightOf(encoding: string): Insight {
     const target = this.#told({ about: "encoding", node: encoding });
-    const type = target?.type === "node" ? this.#typeOf(target.node) : undefined;
+    const defined = target?.type === "node" ? this.#typeOf(target.node) : undefined;
     if (target?.type === "none") this.#isUnknowable = true;
+    const type = this.#isUnknowable ? this.#byDictionary(encoding) : defined;
     const base = { asks: this.#asks, open: this.#isUnknowable || !this.#mayAsk ? [] : this.#open };
     const bytes = { type: "bytes" } as const;
     if (this.#isUnknowable) return { ...base, verdict: bytes, trouble: undefined };
@@ -368,6 +378,24 @@ class Walk {
       if (type) definition.fields.push({ ...field, type });
     }
     return made;
+  }
+
+  /** A structure that no definition says may be in a type dictionary, as before OPC UA 1.04. */
+  #byDictionary(encoding: string): FieldType | undefined {
+    this.#isUnknowable = false;
+    const description = this.#told({ about: "description", node: encoding });
+    if (description?.type === "node") {
+      const name = this.#told({ about: "name", node: description.node });
+      const dictionary = this.#told({ about: "dictionary", node: description.node });
+      const content = dictionary?.type === "node" ? this.#told({ about: "content", node: dictionary.node }) : dictionary;
+      if (!name || !content) return undefined;
+      if (name.type === "name" && content.type === "content") {
+        const structure = dictionaryDefinition(content.dictionary, name.name);
+        if (structure) return { structure };
+      }
+    } else if (!description) return undefined;
+    this.#isUnknowable = true;
+    return undefined;
   }
 
   /**

@@ -2,7 +2,7 @@ import { readFile } from "node:fs/promises";
 import type { OpcuaDetails } from "../../src/model/details.ts";
 import { endpointParts } from "../../src/model/endpoint-url.ts";
 import { messageOf } from "../../src/model/failure.ts";
-import type { Pki } from "../../src/model/pki.ts";
+import type { CertificateLife, Pki } from "../../src/model/pki.ts";
 import { ReasonError } from "../../src/model/reason.ts";
 import { type Warning, warning } from "../../src/model/warning.ts";
 import { knownStatus } from "../../src/model/words/opcua-statuses.ts";
@@ -73,13 +73,13 @@ export async function openSession(options: OpenOptions, ctx: DriverContext): Pro
     if (!choice) throw new ReasonError(noMatch(wanted), describeOffer(offered, wanted));
     ctx.log.debug({ offered: listOffer(offered) }, "the server's endpoints");
     const chain = splitChain(choice.endpoint.certificate);
-    const trusted = needsCertificate(wanted, choice) ? await trust(chain, choice, options.input, ctx) : [];
+    const trusted = needsCertificate(wanted, choice) ? await trust(chain, choice, options.input, ctx) : NO_CERTIFICATE;
     if (shown && !chain[0]?.equals(shown)) throw certificateRefused("the server's endpoint has another certificate than its channel");
     if (wanted.mode !== "None" && !shown) {
       await channel.close();
       channel = await open(wanted.mode, wanted.policyUri, chain[0]);
     }
-    creation = { wanted, choice, chain, own, user, settings, warnings: trusted, onLost: options.onLost };
+    creation = { wanted, choice, chain, own, user, settings, ...trusted, onLost: options.onLost };
   } catch (error) {
     await channel.close();
     throw error;
@@ -127,13 +127,21 @@ async function userOf(
   }
 }
 
-/** Nothing secret goes to a server whose certificate is not trusted. What the status should say of it is returned. */
+/** The server's certificate as status tells of it; `life` undefined: the security needs none. */
+interface Trusted {
+  readonly warnings: readonly Warning[];
+  readonly life: CertificateLife | undefined;
+}
+
+const NO_CERTIFICATE: Trusted = { warnings: [], life: undefined };
+
+/** Nothing secret goes to a server whose certificate is not trusted. */
 async function trust(
   chain: readonly Buffer[],
   { endpoint }: Choice,
   { details, settings }: OpcuaInput,
   ctx: DriverContext,
-): Promise<Warning[]> {
+): Promise<Trusted> {
   if (chain.length === 0) throw certificateRefused("the server has no certificate, and the configured security needs one");
   if (!ctx.pki)
     throw new ReasonError(
@@ -157,14 +165,11 @@ async function trust(
     throw certificateRefused(
       `the server calls itself ${JSON.stringify(endpoint.applicationUri)}, its certificate ${JSON.stringify(verdict.uris.join(", "))}: give the server a certificate of its own, or set application_uri_check: false where the server is known to be so`,
     );
-  return verdict.hosts.length > 0
-    ? []
-    : [
-        warning(
-          "certificate_unnamed",
-          `the server's certificate names neither ${host} nor ${details.host}; it is trusted by its thumbprint ${verdict.thumbprint}`,
-        ),
-      ];
+  const unnamed = warning(
+    "certificate_unnamed",
+    `the server's certificate ${host === details.host ? `does not name ${host}` : `names neither ${host} nor ${details.host}`}; it is trusted by its thumbprint ${verdict.thumbprint}`,
+  );
+  return { warnings: verdict.hosts.length > 0 ? [] : [unnamed], life: verdict.life };
 }
 
 /** Our certificate, for the words of a refusal that is about it; empty for any other. */

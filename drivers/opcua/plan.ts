@@ -1,7 +1,7 @@
 import { atOnce, type Steps } from "../../src/base/timer.ts";
 import type { Limits, Point, Request } from "../driver.ts";
 import { inOrderSteps } from "../lib/in-order.ts";
-import type { OpcuaAddress } from "./address.ts";
+import type { OpcuaAddress, ResolvedAddress } from "./address.ts";
 
 export type OpcuaRead = Request<OpcuaAddress>;
 
@@ -9,6 +9,44 @@ export type OpcuaRead = Request<OpcuaAddress>;
 export const plan = (points: readonly Point<OpcuaAddress>[], limits: Limits, apart?: ReadonlySet<Point>): OpcuaRead[] =>
   atOnce(planSteps(points, limits, apart));
 
-/** plan in steps. */
-export const planSteps = (points: readonly Point<OpcuaAddress>[], { maxPoints }: Limits, apart?: ReadonlySet<Point>): Steps<OpcuaRead[]> =>
-  inOrderSteps(points, maxPoints, apart);
+/** plan in steps. Variables that are parts of one node's value are asked for together, where a request has room for them. */
+export function* planSteps(points: readonly Point<OpcuaAddress>[], { maxPoints }: Limits, apart?: ReadonlySet<Point>): Steps<OpcuaRead[]> {
+  const groups = yield* groupsOf(points);
+  if (!groups) return yield* inOrderSteps(points, maxPoints, apart);
+  const requests: OpcuaRead[] = [];
+  let together: Point<OpcuaAddress>[] = [];
+  const end = (): void => {
+    if (together.length > 0) requests.push({ points: together });
+    together = [];
+  };
+  for (const group of groups) {
+    if (together.length > 0 && together.length + group.length > maxPoints) end();
+    for (const point of group) {
+      if (together.length >= maxPoints || apart?.has(point)) end();
+      together.push(point);
+    }
+    yield;
+  }
+  end();
+  return requests;
+}
+
+/** Points of one node together, each group where its first one is; undefined: all points are whole values. */
+function* groupsOf(points: readonly Point<OpcuaAddress>[]): Steps<readonly (readonly Point<OpcuaAddress>[])[] | undefined> {
+  if (!points.some(({ address }) => address.select)) return undefined;
+  const groups = new Map<string, Point<OpcuaAddress>[]>();
+  for (const [i, point] of points.toSorted((a, b) => a.index - b.index).entries()) {
+    if (i > 0 && i % AT_ONCE === 0) yield;
+    const { address } = point;
+    const key = address.kind === "resolved" ? nodeKeyOf(address) : `${point.index} alone`;
+    const group = groups.get(key);
+    if (group) group.push(point);
+    else groups.set(key, [point]);
+  }
+  return [...groups.values()];
+}
+
+const AT_ONCE = 1000;
+
+/** Equal for addresses of one node. */
+export const nodeKeyOf = ({ namespace, id: { type, value } }: ResolvedAddress): string => `${namespace} ${type} ${value}`;

@@ -1,7 +1,7 @@
 import { NodeId } from "node-opcua-client";
 import { FaultError } from "../../src/model/fault.ts";
 import type { DriverContext, Point, Prepared } from "../driver.ts";
-import type { OpcuaAddress, ResolvedAddress } from "./address.ts";
+import { type OpcuaAddress, pathText, type ResolvedAddress } from "./address.ts";
 import type { CallContext, Channel } from "./client.ts";
 import { describeCode } from "./failure.ts";
 import { localNode } from "./local-node.ts";
@@ -58,10 +58,11 @@ export async function* resolvePoints(
     else if (address.kind === "node") known.push(ofNode(point, address, namespaces));
     else {
       const lost = address.elements.find(({ namespace }) => namespaces.indexOf(namespace) === undefined);
-      const same = paths.get(address.text);
+      const text = pathText(address.elements);
+      const same = paths.get(text);
       if (lost) known.push({ point, refusal: new FaultError("not_found", namespaces.missing(lost.namespace)) });
       else if (same) same.points.push(point);
-      else paths.set(address.text, { address, points: [point] });
+      else paths.set(text, { address, points: [point] });
     }
   }
   for (let at = 0; at < known.length; at += BATCH) yield known.slice(at, at + BATCH);
@@ -94,7 +95,9 @@ export async function* resolvePoints(
         const found = refused ?? ofPath(results[i], address, namespaces);
         return asked.map(
           (point): PreparedPoint =>
-            found instanceof FaultError ? { point, refusal: found, retryAfterMs: AGAIN_MS } : { point, address: found, type: point.type },
+            found instanceof FaultError
+              ? { point, refusal: found, retryAfterMs: AGAIN_MS }
+              : { point, address: { ...found, ...partOf(point.address) }, type: point.type },
         );
       });
     }
@@ -107,8 +110,10 @@ function ofNode(point: Point<OpcuaAddress>, { namespace, id }: NodeAddress, name
   const index = namespaces.indexOf(namespace);
   return index === undefined
     ? { point, refusal: new FaultError("not_found", namespaces.missing(namespace)) }
-    : { point, address: { kind: "resolved", namespace: index, id }, type: point.type };
+    : { point, address: { kind: "resolved", namespace: index, id, ...partOf(point.address) }, type: point.type };
 }
+
+const partOf = ({ select }: OpcuaAddress): Pick<ResolvedAddress, "select"> => (select ? { select } : {});
 
 const pathsRequest = (paths: readonly PathAddress[], namespaces: Namespaces): RequestOf<"TranslateBrowsePathsToNodeIds"> =>
   makeRequest("TranslateBrowsePathsToNodeIds", {
@@ -125,7 +130,7 @@ const pathsRequest = (paths: readonly PathAddress[], namespaces: Namespaces): Re
     })),
   });
 
-function ofPath(result: PathResult | undefined, { text }: PathAddress, namespaces: Namespaces): ResolvedAddress | FaultError {
+function ofPath(result: PathResult | undefined, { elements }: PathAddress, namespaces: Namespaces): ResolvedAddress | FaultError {
   if (result && qualityOf(result.statusCode.value) === "bad")
     return new FaultError("not_found", describeCode(statusOf(result.statusCode.value, null)));
   const targets = (result?.targets ?? []).filter(({ remainingPathIndex }) => remainingPathIndex === WHOLE_PATH);
@@ -138,7 +143,7 @@ function ofPath(result: PathResult | undefined, { text }: PathAddress, namespace
   }
   const id = localNode(target, namespaces);
   if (typeof id === "string") return new FaultError("not_found", `the path leads to a node ${id}`);
-  return { kind: "resolved", namespace: id.namespace, id: identifierOf(id), path: text };
+  return { kind: "resolved", namespace: id.namespace, id: identifierOf(id), path: pathText(elements) };
 }
 
 /** As plain data. */

@@ -11,10 +11,11 @@ it("sees another list of namespaces and another start also where the server lets
   const watch = new ServerWatch(run, {
     call: () => Promise.reject(new FaultError("access_denied", "Browse: BadUserAccessDenied", { scope: "everything" })),
     namespaces: { indexOf: () => 0 },
-    read: async () => [good(list), good(start)],
+    read: async () => [good(list), good(start), good(5), good(255)],
   });
   const look = async () => (await watch.look(true, driverContext())).otherRun;
   expect(await look()).toBeUndefined();
+  expect((await watch.look(true, driverContext())).state).toMatchObject({ value: 5 });
   list = ["urn:ua", "urn:a", "urn:b"];
   expect(await look()).toBe("the server has another list of namespaces");
   [list, start] = [run.namespaces, "2026-11-21T09:00:00.000Z"];

@@ -4,7 +4,9 @@ import { ReasonError } from "../../src/model/reason.ts";
 import { isSourceTime } from "../../src/model/source-time.ts";
 import type { Reading } from "../../src/model/value.ts";
 import { type Warning, warning } from "../../src/model/warning.ts";
+import { isTrustOver, lifeWarnings } from "../../src/model/words/certificate-life.ts";
 import type { Discovered, DriverContext, Endpoint, Limits, Point, Session } from "../driver.ts";
+import { openTcp } from "../lib/tcp.ts";
 import { isCounted, type OpcuaAddress, type ResolvedAddress } from "./address.ts";
 import type { ReadAnswer } from "./answers.ts";
 import type { RawValue } from "./binary.ts";
@@ -19,14 +21,16 @@ import { Json } from "./json.ts";
 import { ServerMemory } from "./memory.ts";
 import { type Namespaces, namespacesOf } from "./namespaces.ts";
 import { type OpcuaInput, openSession, ownWords } from "./open.ts";
-import type { OpcuaRead } from "./plan.ts";
+import { nodeKeyOf, type OpcuaRead } from "./plan.ts";
 import { Registered } from "./registered.ts";
 import { inParts, nodeIdOf, type ResolveOptions, resolvePoints } from "./resolve.ts";
+import { AWAY_MS, type Candidate, isHealthy, openPreferred, ReturnWatch, secondOf } from "./second-server.ts";
+import { ServerState, startTimeOf } from "./server-state.ts";
 import { makeRequest } from "./services.ts";
 import { codeOf, STATUS } from "./status-codes.ts";
 import { statusOf } from "./statuses.ts";
 import { Subscription } from "./subscribe.ts";
-import { toReading } from "./values.ts";
+import { toPartReading, toReading } from "./values.ts";
 
 const VALUE = 13;
 /** TimestampsToReturn (OPC 10000-4, 7.40). */
@@ -37,6 +41,7 @@ const NODES = {
   namespaces: 2255,
   startTime: 2257,
   state: 2259,
+  serviceLevel: 2267,
   maxRead: 11705,
   maxBrowse: 11710,
   maxRegister: 11711,
@@ -52,8 +57,27 @@ const MAX_LOGGED = 50;
 /** In one request, where the server names no limit. */
 const MAX_PATHS = 100;
 
-/** An activated session that reads. Throws ReasonError or FaultError. */
+/** An activated session that reads, at the first of two servers or the second. Throws ReasonError or FaultError. */
 export async function connect(input: OpcuaInput, endpoint: Endpoint, ctx: DriverContext): Promise<OpcuaSession> {
+  const second = secondOf(input, endpoint);
+  if (!second) return connectTo({ input, endpoint }, ctx);
+  const server = new ServerMemory(ctx.device, input.details.endpoint_url);
+  const { session, why } = await openPreferred({
+    first: { input, endpoint },
+    second,
+    awayUntilMs: server.facts.awayUntilMs,
+    // Indexes of namespaces mean the same at both: one set of servers has one list.
+    open: (candidate) => connectTo(candidate, ctx, input.details.endpoint_url),
+    onAway: (awayUntilMs) => server.learn({ awayUntilMs }),
+  });
+  session.watch(why, async (bound) => {
+    await (await openTcp(endpoint, bound)).close();
+    server.learn({ awayUntilMs: Number.NEGATIVE_INFINITY });
+  });
+  return session;
+}
+
+async function connectTo({ input, endpoint }: Candidate, ctx: DriverContext, keptUrl?: string): Promise<OpcuaSession> {
   const { details, settings } = input;
   const server = new ServerMemory(ctx.device, details.endpoint_url);
   const onTooLarge = () => {
@@ -71,7 +95,7 @@ export async function connect(input: OpcuaInput, endpoint: Endpoint, ctx: Driver
   );
   try {
     const capabilities = await readCapabilities(opened, ctx);
-    return new OpcuaSession(opened, capabilities, server, input, ctx);
+    return new OpcuaSession(opened, capabilities, server, { input, keptUrl: keptUrl ?? details.endpoint_url }, ctx);
   } catch (error) {
     await closeSession(opened, server);
     throw error;
@@ -96,6 +120,8 @@ interface Capabilities {
   readonly namespaces: readonly (string | null)[];
   /** When the server began to run; undefined: it does not say. */
   readonly startTime: string | undefined;
+  readonly state: RawValue | undefined;
+  readonly serviceLevel: RawValue | undefined;
   readonly maxRead: number;
   readonly maxBrowse: number;
   readonly maxRegister: number;
@@ -106,7 +132,7 @@ interface Capabilities {
 /** 0 where the server names no limit (OPC 10000-5, 6.3.11). */
 async function readCapabilities(opened: OpenedSession, ctx: CallContext): Promise<Capabilities> {
   const limits = [NODES.maxRead, NODES.maxBrowse, NODES.maxRegister, NODES.maxTranslate, NODES.maxItems];
-  const ids = [NODES.namespaces, ...limits, NODES.startTime];
+  const ids = [NODES.namespaces, ...limits, NODES.startTime, NODES.state, NODES.serviceLevel];
   const nodes = ids.map((id) => new ReadValueId({ nodeId: new NodeId(NodeId.NodeIdType.NUMERIC, id, 0), attributeId: VALUE }));
   const results: RawValue[] = [];
   await inParts(nodes, nodes.length, async (part) => {
@@ -118,10 +144,12 @@ async function readCapabilities(opened: OpenedSession, ctx: CallContext): Promis
   };
   const list: unknown = results[0]?.value;
   const namespaces = Array.isArray(list) ? list.slice(0, MAX_NAMESPACES).map((uri: unknown) => (typeof uri === "string" ? uri : null)) : [];
-  const began: unknown = results[ids.length - 1]?.value;
+  const [began, state, serviceLevel] = results.slice(1 + limits.length);
   return {
     namespaces,
-    startTime: typeof began === "string" ? began : undefined,
+    startTime: startTimeOf(began?.value),
+    state,
+    serviceLevel,
     maxRead: number(1),
     maxBrowse: number(2),
     maxRegister: number(3),
@@ -160,6 +188,12 @@ async function closeSession({ channel, closeRequest, timeoutMs }: OpenedSession,
   if (!ended) server.lost(timeoutMs);
 }
 
+/** The nodes of a request, each once, and the place among them of each of its points. */
+interface Nodes {
+  readonly nodes: readonly ReadValueId[];
+  readonly places: readonly number[];
+}
+
 class OpcuaSession implements Session<OpcuaAddress, OpcuaRead, Limits> {
   readonly limits: Limits;
   readonly #opened: OpenedSession;
@@ -174,10 +208,15 @@ class OpcuaSession implements Session<OpcuaAddress, OpcuaRead, Limits> {
   readonly #running: string;
   readonly #gap = new LookUpGap();
   readonly #json: Json;
+  readonly #state: ServerState;
   readonly #registered: Registered | undefined;
   readonly #subscription: Subscription | undefined;
+  /** The choice that led to this session, where there are two servers. */
+  #choice: { readonly isHealthy: boolean; readonly atMs: number } | undefined;
+  /** Absent: this is the first server. */
+  #firstServer: ReturnWatch | undefined;
   /** Made once for as long as a request is read. */
-  #nodes = new WeakMap<OpcuaRead, readonly ReadValueId[]>();
+  #nodes = new WeakMap<OpcuaRead, Nodes>();
   readonly #keepAlive: NodeJS.Timeout;
   #usedAt = performance.now();
   #closing: Promise<void> | undefined;
@@ -186,14 +225,14 @@ class OpcuaSession implements Session<OpcuaAddress, OpcuaRead, Limits> {
     opened: OpenedSession,
     capabilities: Capabilities,
     server: ServerMemory,
-    { settings, details }: OpcuaInput,
+    { input: { settings }, keptUrl }: { readonly input: OpcuaInput; readonly keptUrl: string },
     ctx: DriverContext,
   ) {
     const { channel, call } = opened;
     this.#opened = opened;
     this.#capabilities = capabilities;
     this.#server = server;
-    this.#endpointUrl = details.endpoint_url;
+    this.#endpointUrl = keptUrl;
     this.#log = ctx.log;
     this.#warnings = [...opened.warnings];
     const first = server.facts.firstNamespaces ?? capabilities.namespaces;
@@ -209,6 +248,15 @@ class OpcuaSession implements Session<OpcuaAddress, OpcuaRead, Limits> {
     this.#call = call;
     this.#namespaces = namespaces;
     this.#running = epochOf({ firstNamespaces: first, ...capabilities });
+    const { startTime } = capabilities;
+    this.#state = new ServerState({
+      startTime,
+      before: server.facts.startTime,
+      now: () => performance.now(),
+      onChange: (words, isGood) => (isGood ? ctx.log.info({}, words) : ctx.log.warn({}, words)),
+    });
+    if (startTime !== undefined) server.learn({ startTime });
+    this.#state.take(capabilities.state, capabilities.serviceLevel);
     const read = async (nodes: readonly ReadValueId[], bound: CallContext) => (await readNodes(opened, nodes, bound)).values;
     server.types.hold(this.#running);
     this.#json = new Json(server.types, {
@@ -221,6 +269,7 @@ class OpcuaSession implements Session<OpcuaAddress, OpcuaRead, Limits> {
       timeouts: ctx.timeouts,
       alive: () => this.alive(),
       onOtherRun: (words) => this.#beginAgain(words),
+      onState: (state, serviceLevel) => this.#state.take(state, serviceLevel),
       warn: (found) => this.#warn(found),
       logOnce: (words) => this.#logOnce(words),
       debug: (words) => this.#log.debug({}, words),
@@ -246,15 +295,18 @@ class OpcuaSession implements Session<OpcuaAddress, OpcuaRead, Limits> {
   }
 
   read(request: OpcuaRead, ctx: DriverContext): Promise<readonly Reading[]> {
+    this.#firstServer?.look(ctx);
     return this.#json.during(() => this.#read(request, ctx));
   }
 
   async #read(request: OpcuaRead, ctx: DriverContext): Promise<readonly Reading[]> {
     this.#usedAt = performance.now();
-    const nodes = await this.#nodesFor(request, ctx);
+    const { nodes, places } = await this.#nodesFor(request, ctx);
     if (request.points.every(({ address }) => address.kind === "resolved" && address.isEncoded)) return this.#encodedOf(nodes, ctx);
-    const values = await this.#valuesOf(nodes, ctx);
-    if (values instanceof FaultError) return request.points.map(() => ({ quality: "bad", fault: values.fault, detail: values.message }));
+    const read = await this.#valuesOf(nodes, ctx);
+    if (read instanceof FaultError) return request.points.map(() => ({ quality: "bad", fault: read.fault, detail: read.message }));
+    // One value serves all variables that are parts of it.
+    const values = nodes.length === places.length ? read : places.map((place) => read[place]);
     this.#checkPaths(request, values);
     return this.#json.decoded(values, () => this.#readingsOf(request, values));
   }
@@ -269,12 +321,11 @@ class OpcuaSession implements Session<OpcuaAddress, OpcuaRead, Limits> {
   }
 
   #readingsOf({ points }: OpcuaRead, values: readonly (RawValue | undefined)[]): readonly Reading[] {
-    const { toJson } = this.#json;
-    return points.map((point, i): Reading => {
+    const { toJson, expand } = this.#json;
+    return points.map(({ address: { select: steps }, type }, i): Reading => {
       const value = values[i];
-      return value
-        ? toReading(value, point.type, toJson, describe)
-        : { quality: "bad", fault: "no_answer", detail: "the server has not sent a value yet" };
+      if (!value) return { quality: "bad", fault: "no_answer", detail: "the server has not sent a value yet" };
+      return steps ? toPartReading(value, { steps, expand }, type, toJson, describe) : toReading(value, type, toJson, describe);
     });
   }
 
@@ -316,12 +367,38 @@ class OpcuaSession implements Session<OpcuaAddress, OpcuaRead, Limits> {
     return discoverWith(this.#opened, this.#capabilities, ctx);
   }
 
+  /** False also where the trust in an expired certificate is over: the next session says so. */
   alive(): boolean {
-    return this.#opened.channel.alive();
+    const { channel, life } = this.#opened;
+    return channel.alive() && !(life && isTrustOver(life, Date.now())) && !this.#isToChoose;
+  }
+
+  get serviceLevel(): number | undefined {
+    return this.#state.serviceLevel;
+  }
+
+  /** There are two servers; `why`: why this is the second one, undefined: it is the first. `connect` opens a connection to the first and closes it. */
+  watch(why: Warning | undefined, connect: (ctx: DriverContext) => Promise<void>): void {
+    this.#choice = { isHealthy: isHealthy(this.serviceLevel), atMs: performance.now() };
+    if (!why) return;
+    this.#warn(why);
+    this.#firstServer = new ReturnWatch(connect);
+  }
+
+  /** Another session may be at the better server by now. */
+  get #isToChoose(): boolean {
+    if (this.#firstServer?.isBack) return true;
+    if (!this.#choice || isHealthy(this.serviceLevel)) return false;
+    return this.#choice.isHealthy || performance.now() - this.#choice.atMs > AWAY_MS;
   }
 
   warnings(): readonly Warning[] {
-    return [...this.#warnings, ...this.#json.warnings()];
+    const { life } = this.#opened;
+    return [...this.#warnings, ...(life ? lifeWarnings(life, Date.now()) : []), ...this.#state.warnings(), ...this.#json.warnings()];
+  }
+
+  get about(): string {
+    return this.#state.words;
   }
 
   close(): Promise<void> {
@@ -353,12 +430,22 @@ class OpcuaSession implements Session<OpcuaAddress, OpcuaRead, Limits> {
     this.#log.warn({}, words);
   }
 
-  async #nodesFor(request: OpcuaRead, ctx: CallContext): Promise<readonly ReadValueId[]> {
+  async #nodesFor(request: OpcuaRead, ctx: CallContext): Promise<Nodes> {
     const known = this.#nodes.get(request);
     if (known) return known;
-    const ids = request.points.map(({ address }) => nodeIdOf(resolved(address)));
+    const keys = new Map<string, number>();
+    const hasParts = request.points.some(({ address }) => address.select);
+    const ids: NodeId[] = [];
+    const places = request.points.map(({ address }, i) => {
+      const at = resolved(address);
+      const key = hasParts ? nodeKeyOf(at) : `${i}`;
+      const same = keys.get(key);
+      if (same !== undefined) return same;
+      keys.set(key, ids.length);
+      return ids.push(nodeIdOf(at)) - 1;
+    });
     const used = this.#registered ? await this.#registered.idsOf(ids, ctx) : ids;
-    const made = used.map((nodeId) => new ReadValueId({ nodeId, attributeId: VALUE }));
+    const made = { nodes: used.map((nodeId) => new ReadValueId({ nodeId, attributeId: VALUE })), places };
     this.#nodes.set(request, made);
     return made;
   }
@@ -385,8 +472,9 @@ class OpcuaSession implements Session<OpcuaAddress, OpcuaRead, Limits> {
       if (!this.alive()) clearInterval(timer);
       else if (performance.now() - this.#usedAt >= everyMs / 2) {
         const bound = { signal: AbortSignal.timeout(timeouts.answerMs), timeouts };
-        readNodes(this.#opened, stateNode, bound).catch((error: unknown) =>
-          log.debug({ err: error }, "the session could not be kept alive"),
+        readNodes(this.#opened, stateNode, bound).then(
+          ({ values }) => this.#state.take(values[0]),
+          (error: unknown) => log.debug({ err: error }, "the session could not be kept alive"),
         );
       }
     }, everyMs);

@@ -11,6 +11,7 @@ export const SPELLINGS: readonly ToolSpellings[] = [
       is("0!2258", "i=2258", "0 i 2258 auto"),
       is("2!Device1.Module1.Tag1", "ns=2;s=Device1.Module1.Tag1", "2 s Device1.Module1.Tag1 auto"),
       either("3!1001", ["ns=3;i=1001", "3 i 1001 auto"], ["ns=3;s=1001", "3 s 1001 auto"]),
+      is("2!Tank#1.Level", "ns=2;s=Tank%231.Level", "2 s Tank#1.Level auto"),
       is('3!"Motor_DB"."speed"', 'ns=3;s="Motor_DB"."speed"', '3 s "Motor_DB"."speed" auto'),
     ],
   },

@@ -37,8 +37,11 @@ const typeOf = (word: string | undefined): string | undefined => {
   return Object.hasOwn(TYPES, name) ? TYPES[name] : undefined;
 };
 
+/** In s=, a `#` begins a part of the value. */
+const escaped = (id: string): string => id.replaceAll(/#|%(?:25)*23/g, (one) => (one === "#" ? "%23" : one.replace("%", "%25")));
+
 const node = (namespace: string | number | undefined, kind: string, id: string): string =>
-  `${Number(namespace ?? 0) === 0 ? "" : `ns=${Number(namespace)};`}${kind}=${id}`;
+  `${Number(namespace ?? 0) === 0 ? "" : `ns=${Number(namespace)};`}${kind}=${kind === "s" ? escaped(id) : id}`;
 
 /** A number may be a number, or a text of digits. */
 function ofEither(namespace: string | undefined, id: string): Answer {
@@ -56,7 +59,7 @@ function ofEither(namespace: string | undefined, id: string): Answer {
 const pathOf = (names: readonly string[]): string =>
   names
     .filter((name, at) => !(at === 0 && /^(?:0:)?Root$/.test(name)))
-    .map((name) => `/${name.trim().replace(/^0:/, "").replaceAll(/[&/]/g, "&$&")}`)
+    .map((name) => `/${name.trim().replace(/^0:/, "").replaceAll(/[&/#]/g, "&$&")}`)
     .join("");
 
 function fromJson(text: string): Answer | undefined {
@@ -140,7 +143,7 @@ export const FORMS: readonly Form[] = [
   {
     tool: "Ignition",
     pattern: /^(?<path>\[[^[\]]{1,60}\].{1,200})$/,
-    answer: ({ path = "" }) => ({ write: `ns=1;s=${path}`, because: "the server of Ignition has its devices in namespace 1" }),
+    answer: ({ path = "" }) => ({ write: `ns=1;s=${escaped(path)}`, because: "the server of Ignition has its devices in namespace 1" }),
   },
   {
     tool: "WinCC OA",
@@ -151,7 +154,7 @@ export const FORMS: readonly Form[] = [
     tool: "TIA Portal",
     pattern: /^(?<symbol>"[^"]{1,128}"(?:\.(?:"[^"]{1,128}"|[A-Za-z_]\w{0,127})(?:\[[\d,]{1,20}\])?){0,20})$/,
     answer: ({ symbol = "" }) => ({
-      write: `nsu=${SIEMENS};s=${symbol.replaceAll(/\.([A-Za-z_]\w*)/g, '."$1"')}`,
+      write: `nsu=${SIEMENS};s=${escaped(symbol.replaceAll(/\.([A-Za-z_]\w*)/g, '."$1"'))}`,
       because: "that is the namespace of an S7-1500",
     }),
   },

@@ -136,3 +136,9 @@ export const STANDARD_ENCODINGS: ReadonlyMap<string, Definition> = new Map(
 
 /** By the text of a data type's node id, such as `i=884`. */
 export const STANDARD_TYPES: ReadonlyMap<string, Definition> = new Map(ENTRIES.map(({ dataType, definition }) => [dataType, definition]));
+
+/** A structure of namespace 0 by the name of its data type; undefined: it is not among them. */
+export function standardByName(name: string): FieldType | undefined {
+  const structure = BY_NAME.get(name);
+  return structure && { structure };
+}

@@ -127,7 +127,6 @@ describe("toReading", () => {
     [DataType.String, "Öl", "Öl", "string"],
     [DataType.String, null, "", "string"],
     [DataType.DateTime, new Date("2026-11-20T09:00:00.123Z"), "2026-11-20T09:00:00.123Z", "string"],
-    [DataType.DateTime, new Date("1601-01-01T00:00:00Z"), "", "string"],
     [DataType.Guid, "72962B91-FA75-4AE6-8D28-B404DC7DAF63", "72962b91-fa75-4ae6-8d28-b404dc7daf63", "string"],
     [DataType.ByteString, Buffer.from([0, 255]), "AP8=", "string"],
     [DataType.XmlElement, "<a/>", "<a/>", "string"],
@@ -138,6 +137,31 @@ describe("toReading", () => {
     [DataType.LocalizedText, new LocalizedText({ locale: "de", text: "Drehzahl" }), "Drehzahl", "string"],
   ])("reads a scalar of type %i: %o", (dataType, value, expected, type) => {
     expect(scalar(dataType, value)).toEqual({ quality: "good", value: expected, type: { scalar: type } });
+  });
+
+  it.each([
+    ["1601-01-01T00:00:00.000Z", 0n],
+    ["1601-01-01T00:00:00.000Z", -5n],
+    ["9999-12-31T23:59:59.000Z", 2n ** 63n - 1n],
+    ["9999-12-31T23:59:59.000Z", 2_650_467_743_990_000_000n],
+  ])("a time at an end of the scale or beyond it is %s, and uncertain", (text, ticks) => {
+    const bytes = Buffer.alloc(8);
+    bytes.writeBigInt64LE(ticks);
+    const raw = { status: 0, type: 13, dimensions: null, sourceTime: undefined };
+    const value = new BinaryReader(bytes).dateTime();
+    const doubt = (path: string) => ({ fault: "out_of_range", detail: `${path} is ${text}, an end of the scale: the server has no time` });
+    for (const wanted of [{ scalar: "auto" }, { scalar: "string" }] as const)
+      expect(toReading({ ...raw, isArray: false, value }, wanted, json, String)).toMatchObject({
+        quality: "uncertain",
+        value: text,
+        doubt: doubt("the time"),
+      });
+    const good = "2026-11-20T09:00:00.000Z";
+    expect(toReading({ ...raw, isArray: true, value: [good, value] }, { scalar: "auto" }, json, String)).toMatchObject({
+      quality: "uncertain",
+      value: [good, text],
+      doubt: doubt("[1]"),
+    });
   });
 
   it("reads arrays and matrices, with their dimensions", () => {

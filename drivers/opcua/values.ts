@@ -13,8 +13,9 @@ import {
   type Value,
 } from "../../src/model/value.ts";
 import { convert } from "../lib/convert.ts";
-import type { RawValue } from "./binary.ts";
-import { BUILT_IN_NAMES, EXTENSION_OBJECT, scalarOfBuiltIn, VARIANT } from "./built-in.ts";
+import { EARLIEST_TIME, LATEST_TIME, type RawValue } from "./binary.ts";
+import { BUILT_IN_NAMES, DATE_TIME, EXTENSION_OBJECT, scalarOfBuiltIn, VARIANT } from "./built-in.ts";
+import { type Expand, type Step, selected } from "./selection.ts";
 import { faultOf, qualityOf } from "./status-codes.ts";
 
 /**
@@ -32,10 +33,29 @@ const bad = (fault: Fault, detail: string): Reading => ({ quality: "bad", fault,
  * type is taken where the value fits, never by guessing. Pure.
  */
 export function toReading(raw: RawValue, wanted: DataType, toJson: ToJson, describe: Describe): Reading {
+  return guarded(() => readingOf(raw, wanted, toJson, describe));
+}
+
+/** toReading of a part of the value. Pure. */
+export function toPartReading(
+  raw: RawValue,
+  { steps, expand }: { readonly steps: readonly Step[]; readonly expand: Expand },
+  wanted: DataType,
+  toJson: ToJson,
+  describe: Describe,
+): Reading {
+  const isBad = raw.type === 0 || qualityOf(raw.status) === "bad";
+  if (isBad && faultOf(raw.status) === "not_found") return bad("not_found", `${describe(raw.status)}; ${HASH_HINT}`);
+  return guarded(() => readingOf(isBad ? raw : selected(raw, steps, expand), wanted, toJson, describe));
+}
+
+const HASH_HINT = "# begins a part of the value: a # of the name is written %23, and &# in a browse path";
+
+function guarded(work: () => Reading): Reading {
   try {
-    return readingOf(raw, wanted, toJson, describe);
+    return work();
   } catch (error) {
-    // A structure whose type is not known yet.
+    // A structure whose type is not known yet, or a part that the value does not have.
     if (error instanceof FaultError) return bad(error.fault, error.message);
     // A structure that is not of its definition, or nested deeper than anything that a server means.
     if (!(error instanceof RangeError)) throw error;
@@ -57,22 +77,29 @@ function readingOf(raw: RawValue, wanted: DataType, toJson: ToJson, describe: De
   const value = scalarOf(raw.value, raw.type, toJson, odd);
   if (wanted.scalar === "auto") {
     if (!finite(value)) return notANumber(value);
-    if (odd.length > 0) return { ...gradedBy(quality, odd), value, sourceTime, type: TYPES[scalar] };
+    if (odd.length > 0) return { ...gradedBy(quality, odd, raw.type), value, sourceTime, type: TYPES[scalar] };
     return sourceTime === undefined ? { quality, value, type: TYPES[scalar] } : { quality, value, sourceTime, type: TYPES[scalar] };
   }
   if (wanted.count !== undefined) return bad("type_mismatch", `the server sends one ${nameOf(raw)}, no ${formatDataType(wanted)}`);
   const converted = convert(value, scalar, wanted.scalar);
   if (converted === undefined) return misfit(value, raw, wanted);
   if (!finite(converted)) return notANumber(converted);
-  if (odd.length > 0) return { ...gradedBy(quality, odd), value: converted, sourceTime };
+  if (odd.length > 0) return { ...gradedBy(quality, odd, raw.type), value: converted, sourceTime };
   return sourceTime === undefined ? { quality, value: converted } : { quality, value: converted, sourceTime };
 }
 
 const FLOATS: ReadonlySet<DataType["scalar"]> = new Set(["float32", "float64"]);
 
-/** `odd`: fields of structures that are no numbers, in words. */
-const gradedBy = (quality: "good" | "uncertain", odd: readonly string[]): { quality: "good" | "uncertain"; doubt?: Doubt } =>
-  odd.length === 0 ? { quality } : { quality: "uncertain", doubt: doubtOf(odd) };
+/** `odd`: in words, fields of structures that are no numbers, and times that are none. */
+function gradedBy(
+  quality: "good" | "uncertain",
+  odd: readonly string[],
+  type: number,
+): { readonly quality: "good" | "uncertain"; readonly doubt?: Doubt } {
+  if (odd.length === 0) return { quality };
+  const doubt = doubtOf(odd);
+  return { quality: "uncertain", doubt: type === DATE_TIME ? { ...doubt, fault: "out_of_range" } : doubt };
+}
 
 /** One object for each type: a thousand readings share them. */
 const TYPES = Object.fromEntries(SCALAR_TYPES.map((scalar) => [scalar, { scalar }])) as Readonly<Record<ScalarType, DataType>>;
@@ -87,7 +114,7 @@ function arrayReading(raw: RawValue, scalar: ScalarType, wanted: DataType, quali
   const values = elements.map((element, i) => scalarOf(element, raw.type, toJson, odd, `[${i}]`));
   const sourceTime = raw.sourceTime === undefined ? undefined : { sourceTime: raw.sourceTime };
   const shape = shapeOf(raw, values.length);
-  if (wanted.scalar === "auto") return { ...gradedBy(quality, odd), value: values, ...sourceTime, type: { scalar, ...shape } };
+  if (wanted.scalar === "auto") return { ...gradedBy(quality, odd, raw.type), value: values, ...sourceTime, type: { scalar, ...shape } };
   if (wanted.count === undefined)
     return bad("type_mismatch", `the server sends an array of ${values.length} ${nameOf(raw)}, no ${formatDataType(wanted)}`);
   if (wanted.count !== values.length || (wanted.dimensions && `${wanted.dimensions}` !== `${raw.dimensions ?? ""}`))
@@ -102,7 +129,7 @@ function arrayReading(raw: RawValue, scalar: ScalarType, wanted: DataType, quali
     if (one === undefined) return finite(value) ? misfit(value, raw, wanted) : notANumber(value);
     converted.push(one);
   }
-  return { ...gradedBy(quality, odd), value: converted, ...sourceTime };
+  return { ...gradedBy(quality, odd, raw.type), value: converted, ...sourceTime };
 }
 
 /** Dimensions that contradict the elements are a decoding error (OPC 10000-6, 5.2.2.16): nobody knows which of both is right. */
@@ -135,7 +162,10 @@ function scalarOf(value: unknown, type: number, toJson: ToJson, odd: string[], p
     case "boolean":
     case "number":
     case "bigint":
+      return value;
     case "string":
+      if (type === DATE_TIME && (value === EARLIEST_TIME || value === LATEST_TIME))
+        odd.push(`${path === "" ? "the time" : path} is ${value}, an end of the scale: the server has no time`);
       return value;
     default:
       // A null text is an empty one: many servers do not tell them apart.

@@ -176,7 +176,7 @@ describe("values", () => {
     ]);
   });
 
-  it("keep time stamps of any year, and have no text for a value that RFC 3339 cannot say", async () => {
+  it("keep time stamps of any year, and a time at the end of the scale is uncertain", async () => {
     const far = { value: double(2), sourceTime: ticks(Date.UTC(12_026, 0)) };
     server.nodes.set("ns=2;s=far", dataValue(far));
     server.nodes.set("ns=2;s=past", dataValue({ value: double(3), sourceTime: -(2n ** 62n) }));
@@ -187,7 +187,12 @@ describe("values", () => {
         { quality: "good", value: 2, sourceTime: Date.UTC(12_026, 0), type: { scalar: "float64" } },
         { quality: "good", value: 3, sourceTime: expect.any(Number), type: { scalar: "float64" } },
         { quality: "good", value: 1.5, sourceTime: NOW, type: { scalar: "float64" } },
-        { quality: "good", value: "", type: { scalar: "string" } },
+        {
+          quality: "uncertain",
+          value: "9999-12-31T23:59:59.000Z",
+          type: { scalar: "string" },
+          doubt: { fault: "out_of_range", detail: expect.stringContaining("the server has no time") },
+        },
       ]);
   });
 

@@ -1,7 +1,9 @@
-import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { once } from "node:events";
+import net from "node:net";
+import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { codesOf, textsOf } from "../../src/model/testing/warnings.ts";
-import { context } from "../../test/support/opcua.ts";
-import { all, expandedNode, extension, i32, text, u8, variant } from "../../test/support/opcua-wire/bytes.ts";
+import { connect, context, detailsOf } from "../../test/support/opcua.ts";
+import { all, dataValue, expandedNode, extension, i32, text, u8, variant, variantArray } from "../../test/support/opcua-wire/bytes.ts";
 import { NOW, read, WireReader } from "../../test/support/opcua-wire/reader.ts";
 import { BAD_SERVICE_UNSUPPORTED, readsOf, reference, type WireServer } from "../../test/support/opcua-wire/server.ts";
 
@@ -235,4 +237,64 @@ it("is asked for what a Read holds, and nothing else", async () => {
   });
   await read(await wire.open(), "ns=2;s=good", "i=2259");
   expect(keys.at(-1)).toEqual(["ns=2;s=good", "i=2259"]);
+});
+
+it("a server that does not run as it should: status says its state, and a person who probes it since when it runs", async () => {
+  server.nodes.set("i=2259", dataValue({ value: variant(6, i32(1)) }));
+  const session = await wire.open();
+  expect(codesOf(session.warnings?.())).toEqual(["server_not_running"]);
+  expect(session.about).toMatch(/^the server is Failed, and runs since 20\d\d-/);
+  expect(await read(session, "ns=2;s=good")).toMatchObject([{ quality: "good" }]);
+});
+
+it("reads a node once for all variables that are parts of its value", async () => {
+  wire.put("ns=2;s=list", variantArray(6, [10, 20, 30, 40].map(i32)));
+  const keys: string[][] = [];
+  const usual = server.usual("Read");
+  server.answers.set("Read", (request) => {
+    const at = request.body.at;
+    keys.push(readsOf(request.body));
+    request.body.at = at;
+    return usual(request);
+  });
+  const texts = ["ns=2;s=list#[0]", "ns=2;s=good", "ns=2;s=list#[1:2]", "ns=2;s=list", "ns=2;s=list#[4]", "ns=2;s=good#a"];
+  expect(await read(await wire.open(), ...texts)).toMatchObject([
+    { quality: "good", value: 10, type: { scalar: "int32" } },
+    { value: 1.5 },
+    { value: [20, 30], type: { scalar: "int32", count: 2 } },
+    { value: [10, 20, 30, 40] },
+    { quality: "bad", fault: "out_of_range", detail: "the value has 4 elements, 0 to 3: there is no 4" },
+    { quality: "bad", fault: "type_mismatch" },
+  ]);
+  expect(keys.at(-1)).toEqual(["ns=2;s=list", "ns=2;s=good"]);
+});
+
+it("is read at its second URL while the first is away, until that is back", async () => {
+  const { port } = server;
+  const url = `opc.tcp://127.0.0.1:${port}`;
+  const away = detailsOf(port, { host: "127.0.0.9", endpoint_url: `opc.tcp://127.0.0.9:${port}` });
+  const session = await connect(away, context(), { settings: { second_endpoint_url: url } });
+  const first = net.createServer((socket) => socket.destroy());
+  const monotonic = performance.now.bind(performance);
+  const clock = vi.spyOn(performance, "now");
+  try {
+    expect(await read(session, "ns=2;s=good")).toMatchObject([{ value: 1.5 }]);
+    expect(textsOf(session.warnings?.())).toEqual([
+      expect.stringMatching(/^values are read at opc.tcp:.*, because .* is away: .*ECONNREFUSED/),
+    ]);
+    expect(codesOf(session.warnings?.())).toEqual(["second_endpoint_in_use"]);
+    first.listen(port, "127.0.0.9");
+    await once(first, "listening");
+    clock.mockImplementation(() => monotonic() + 61_000);
+    await expect
+      .poll(async () => {
+        if (session.alive()) await read(session, "ns=2;s=good");
+        return session.alive();
+      })
+      .toBe(false);
+  } finally {
+    clock.mockRestore();
+    await session.close();
+    first.close();
+  }
 });

@@ -65,7 +65,7 @@ interface Parsed {
  */
 export const parseAddress = (text: string, type: DataType | undefined): Parsed => parseOrAnswer(text, type, FORMS, parseOwn, parseType);
 
-/** What a symbol that the program does not have is in another tool: absolute addresses have the form of symbols. Undefined: nothing. Pure. */
+/** The answer to a symbol that the program does not have: absolute addresses have the form of symbols. Undefined: no form fits. Pure. */
 export const otherMeaning = (text: string): string | undefined => answerFor(text, FORMS, parseOwn, parseType);
 
 function parseOwn(text: string, type: DataType | undefined): Parsed {

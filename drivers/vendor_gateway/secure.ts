@@ -3,7 +3,7 @@ import type { PeerCertificate, TLSSocket } from "node:tls";
 import { literalAddress } from "../../src/model/address.ts";
 import type { VendorGatewayDetails } from "../../src/model/details.ts";
 import { messageOf } from "../../src/model/failure.ts";
-import type { Pki } from "../../src/model/pki.ts";
+import type { CertificateLife, Pki } from "../../src/model/pki.ts";
 import { ReasonError } from "../../src/model/reason.ts";
 import { type Warning, warning } from "../../src/model/warning.ts";
 import type { ConnectInput, DriverContext } from "../driver.ts";
@@ -17,6 +17,8 @@ type Input = ConnectInput<VendorGatewayDetails, GatewaySettings>;
 export interface Secured {
   readonly connection: Connection;
   readonly warnings: readonly Warning[];
+  /** The life of the gateway's certificate. Absent: the security needs none. */
+  readonly life?: CertificateLife;
 }
 
 const CHUNK_BYTES = 65_536;
@@ -115,7 +117,7 @@ async function byCertificate(connection: Connection, { details, settings }: Inpu
     ctx,
   );
   try {
-    return { connection: inner, warnings: await trust(chainOf(socket), ctx.pki, { details, settings }, ctx) };
+    return { connection: inner, ...(await trust(chainOf(socket), ctx.pki, { details, settings }, ctx)) };
   } catch (error) {
     inner.fail(error instanceof ReasonError ? error : certificateRefused(messageOf(error)), "close");
     throw error;
@@ -147,19 +149,16 @@ async function trust(
   pki: Pki,
   { details: { host, port }, settings }: Pick<Input, "details" | "settings">,
   ctx: DriverContext,
-): Promise<readonly Warning[]> {
+): Promise<Omit<Secured, "connection">> {
   if (chain.length === 0) throw certificateRefused("the gateway has no certificate");
   const verdict = await pki.judge(chain, { of: "server", peer: `gateway ${host}:${port}`, trust: settings.trust, hosts: [host] });
   if (!verdict.trusted) throw certificateRefused(verdict.words);
   if (verdict.firstUse) ctx.log.info({ thumbprint: verdict.thumbprint }, "trusted the gateway's certificate on first use");
-  return verdict.hosts.length > 0
-    ? []
-    : [
-        warning(
-          "certificate_unnamed",
-          `the gateway's certificate does not name ${host}; it is trusted by its thumbprint ${verdict.thumbprint}`,
-        ),
-      ];
+  const unnamed = warning(
+    "certificate_unnamed",
+    `the gateway's certificate does not name ${host}; it is trusted by its thumbprint ${verdict.thumbprint}`,
+  );
+  return { warnings: verdict.hosts.length > 0 ? [] : [unnamed], life: verdict.life };
 }
 
 const certificateRefused = (words: string): ReasonError => new ReasonError("UNKNOWN", words, { condition: "certificate_refused" });

@@ -2,9 +2,11 @@ import type * as z from "zod";
 import { createYielder, inSlices } from "../../src/base/timer.ts";
 import type { VendorGatewayDetails } from "../../src/model/details.ts";
 import { type Fault, FaultError } from "../../src/model/fault.ts";
+import type { CertificateLife } from "../../src/model/pki.ts";
 import { ReasonError } from "../../src/model/reason.ts";
 import type { Reading } from "../../src/model/value.ts";
 import type { Warning } from "../../src/model/warning.ts";
+import { isTrustOver, lifeWarnings } from "../../src/model/words/certificate-life.ts";
 import type { ConnectInput, Discovered, DriverContext, Endpoint, Point, Prepared, Session } from "../driver.ts";
 import type { Connection } from "../lib/connection.ts";
 import { openTcp } from "../lib/tcp.ts";
@@ -42,6 +44,7 @@ export class GatewaySession implements Session<GatewayAddress, GatewayRead, Gate
   readonly #link: GatewayLink;
   readonly #hello: Hello;
   readonly #warnings: readonly Warning[];
+  readonly #life: CertificateLife | undefined;
   readonly #doubts = new Doubts();
   readonly #bodies = new WeakMap<GatewayRead, { readonly withinMs: number; readonly body: Body }>();
   #epoch: string;
@@ -50,6 +53,7 @@ export class GatewaySession implements Session<GatewayAddress, GatewayRead, Gate
     this.#connection = opened.connection;
     this.#link = opened.link;
     this.#warnings = opened.warnings;
+    this.#life = opened.life;
     this.#hello = hello;
     this.#epoch = epoch;
     const { limits } = hello;
@@ -72,14 +76,14 @@ export class GatewaySession implements Session<GatewayAddress, GatewayRead, Gate
         condition: "configuration_invalid",
       });
     const outer = await openTcp(endpointOf(input.details), ctx);
-    const { connection, warnings } = await secure(outer, input, ctx);
+    const { connection, ...trusted } = await secure(outer, input, ctx);
     try {
       const link = new GatewayLink(connection, targetWords(target), input.settings.max_answer_bytes, ctx);
       const hello = await sayHello(link, connection.where, target, input.settings.max_answer_bytes, ctx);
       // The gateway is reached; what fails from here on is behind it.
       ctx.loggingIn?.();
       const epoch = await openServer(link, target, ctx);
-      return new GatewaySession({ connection, link, warnings }, hello, epoch, input.settings);
+      return new GatewaySession({ connection, link, ...trusted }, hello, epoch, input.settings);
     } catch (error) {
       void connection.close();
       throw error;
@@ -127,11 +131,12 @@ export class GatewaySession implements Session<GatewayAddress, GatewayRead, Gate
   }
 
   warnings(): readonly Warning[] {
-    return [...this.#warnings, ...this.#doubts.warnings()];
+    return [...this.#warnings, ...(this.#life ? lifeWarnings(this.#life, Date.now()) : []), ...this.#doubts.warnings()];
   }
 
+  /** False also where the trust in an expired certificate is over: the next session says so. */
   alive(): boolean {
-    return this.#connection.alive();
+    return this.#connection.alive() && !(this.#life && isTrustOver(this.#life, Date.now()));
   }
 
   close(): Promise<void> {
@@ -209,6 +214,7 @@ interface Opened {
   readonly connection: Connection;
   readonly link: GatewayLink;
   readonly warnings: readonly Warning[];
+  readonly life?: CertificateLife;
 }
 
 /** An answer by its schema; `wrong` names what else it is. */

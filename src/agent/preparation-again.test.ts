@@ -66,6 +66,28 @@ it("looks a refused point up again when its time has come, and asks for nothing 
   expect(asked).toEqual([["a", "b", "c"], ["b"], ["b"]]);
 });
 
+it("tells how far a first look-up is, and not of one that finds all again", async () => {
+  const where = new Map([
+    ["a", 1],
+    ["b", 2],
+    ["c", 3],
+  ]);
+  const { session } = deviceOf(where);
+  const preparation = new Preparation(points);
+  const told: unknown[] = [];
+  const telling = { ...ctx, progress: () => void told.push(preparation.progress) };
+  await preparation.run(session("1"), telling);
+  expect(told).toEqual([{ done: 1, total: 3 }, { done: 2, total: 3 }, undefined]);
+  told.length = 0;
+  await preparation.run(session("2"), telling);
+  expect(told).toEqual([undefined, undefined, undefined]);
+  preparation.forget();
+  expect(preparation.progress).toBeUndefined();
+  const stop = new AbortController();
+  await preparation.run(session("3"), { ...ctx, signal: stop.signal, progress: () => stop.abort() });
+  expect(preparation.progress).toEqual({ done: 1, total: 3 });
+});
+
 it("leaves a refusal without a time until the epoch changes", async () => {
   let nowMs = 0;
   const where = new Map([["a", 1]]);

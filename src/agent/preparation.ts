@@ -42,6 +42,8 @@ export class Preparation {
   #programs = 0;
   #epoch: string | undefined;
   #isNeeded = false;
+  /** All was known at the end of the last run: while all is looked up once more, what was read stays read. */
+  #wasComplete = false;
   #ready: readonly Point[];
   #lastReady: readonly Point[] = [];
   #refused: readonly (readonly [index: number, reading: Reading])[] = [];
@@ -81,7 +83,7 @@ export class Preparation {
   /** How far it has come; undefined: all is known, or nothing has to be. */
   get progress(): { readonly done: number; readonly total: number } | undefined {
     const [done, total] = [this.#knownCount, this.#points.length];
-    return this.#isNeeded && done < total ? { done, total } : undefined;
+    return this.#isNeeded && !this.#wasComplete && done < total ? { done, total } : undefined;
   }
 
   /** True: anything has to be looked up on this session. */
@@ -250,7 +252,8 @@ export class Preparation {
       }
     }
     this.#dueMs = dueMs;
-    if (this.#knownCount === this.#points.length) this.#before = [];
+    this.#wasComplete = this.#knownCount === this.#points.length;
+    if (this.#wasComplete) this.#before = [];
     if (!isSame || ready.length !== this.#lastReady.length) this.#lastReady = ready;
     this.#ready = this.#lastReady;
     this.#refused = refused;

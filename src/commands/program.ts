@@ -13,7 +13,7 @@ import { PLUGIN_VERBS } from "./plugin/plugin-verbs.ts";
 import { PROFILE_VERBS } from "./profile/profile-verbs.ts";
 import { REPLAY } from "./replay/replay-verb.ts";
 import { BUFFER_VERBS } from "./service/buffer-verbs.ts";
-import { CHECK, DOCTOR, FLOWS, RUN, SETUP, STATUS, SUPPORT_BUNDLE, TAIL } from "./service/verbs.ts";
+import { CHECK, DOCTOR, FLOWS, RUN, SETUP, STATUS, SUPPORT_BUNDLE, TAIL, VERIFY } from "./service/verbs.ts";
 import { SIMULATE } from "./simulate/simulate-verb.ts";
 import type { Option, Verb, VerbGroup } from "./verb.ts";
 
@@ -33,6 +33,7 @@ const VERBS: readonly (Verb | VerbGroup)[] = [
   EXPLAIN,
   WATCH,
   CAPTURE,
+  VERIFY,
   SECRET_VERBS,
   SOURCE_VERBS,
   SINK_VERBS,

@@ -13,6 +13,21 @@ export interface OwnCertificate extends UserCertificate {
 /** Why a certificate is not accepted. `changed`: this endpoint showed another one before, and that one was trusted. */
 export type TrustProblem = "untrusted" | "rejected" | "changed" | "expired" | "not_yet_valid" | "revoked" | "malformed";
 
+/** How long a certificate lasts, and how strong it is. */
+export interface CertificateLife {
+  /** The other side in words, such as `server opc.tcp://10.0.0.7:4840`. */
+  readonly holder: string;
+  readonly subject: string;
+  /** SHA-1 over the DER, upper-case hex. */
+  readonly thumbprint: string;
+  /** Epoch ms. */
+  readonly notAfter: number;
+  /** Epoch ms: a person trusts it until then although it expires before. Absent: its own end counts. */
+  readonly forgivenUntil?: number;
+  /** Keys and signatures that others may break, in words. */
+  readonly weaknesses: readonly string[];
+}
+
 export type Verdict =
   | {
       readonly trusted: true;
@@ -23,6 +38,7 @@ export type Verdict =
       readonly uris: readonly string[];
       /** Of the hosts that were asked for, those that it names. */
       readonly hosts: readonly string[];
+      readonly life: CertificateLife;
     }
   /** `words` name the certificate (subject, thumbprint, validity) and the command that trusts it. */
   | { readonly trusted: false; readonly thumbprint: string; readonly problem: TrustProblem; readonly words: string };

@@ -101,6 +101,16 @@ export interface MemoryLocation {
   readonly log: Log;
 }
 
+/** A step on the way to a server, beyond the connection. */
+export interface ProbeOutcome {
+  /** unknown: the protocol does not say. */
+  readonly result: "ok" | "unknown";
+  readonly detail: string;
+}
+
+/** Runs one step and tells its outcome with its time. Throws what `work` throws, which the step has failed with then. */
+export type ProbeTell = (step: "tls" | "log-in" | "publish", work: () => Promise<ProbeOutcome>) => Promise<void>;
+
 /** A value as a sink places it. */
 export interface PlacedValue {
   readonly name: string;
@@ -139,6 +149,8 @@ export interface SinkKind<D = unknown, S = unknown, M extends SinkMemory = SinkM
   /** Absent: the kind keeps nothing over openings. Never throws. */
   openMemory?(location: MemoryLocation): M;
   open(input: OpenInput<D, S, M>, ctx: Context): Promise<Sink>;
+  /** Walks the way beyond the connection for a person, beside the open sink and without disturbing it. Absent: nothing more can be looked at. */
+  probe?(input: OpenInput<D, S, M>, tell: ProbeTell, ctx: Context): Promise<void>;
 }
 
 /** Limits on the older values that a sink accepts at once. */

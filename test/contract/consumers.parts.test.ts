@@ -3,6 +3,7 @@ import { chmodSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync 
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from "vitest";
+import { hashOf, messageIn, parseExact, readoutsIn } from "../../src/sinks/mqtt/manifest/content.ts";
 import { shellBlocks } from "./shell-blocks.ts";
 
 const GUIDE = readFileSync(join(import.meta.dirname, "../../docs/guide/consumers.md"), "utf8");
@@ -169,6 +170,25 @@ function expectReadouts(rows: readonly Row[], once: boolean): void {
   }
 }
 
+/** The command of the guide's table that exports what a consumer has stored, up to the pipe. */
+const exportOf = (program: string): string =>
+  new RegExp(`\\| \`(${program} .*) \\\\\\| collector verify broker -\``).exec(GUIDE)?.[1] ?? "false";
+
+/** `collector verify` finds in exported rows the content that was published, value by value. */
+function expectVerifiable(text: string): void {
+  const lines = text.trim().split("\n");
+  expect(lines.length).toBeGreaterThan(READOUTS * 5);
+  for (const line of lines) {
+    const message = messageIn(parseExact(line));
+    const [found] = message ? readoutsIn(message) : [];
+    const [time = 0, entries] = [...(found?.content ?? [])][0] ?? [];
+    const hashes = Object.entries(valuesOf(numberOf(new Date(time).toISOString()))).map(([name, value]) =>
+      hashOf(name, name === "speed" ? "bad" : "good", value),
+    );
+    expect(hashes, line).toEqual(expect.arrayContaining([...(entries ?? [Number.NaN])]));
+  }
+}
+
 /** Waits until a consumer has so many readouts. */
 const until = async (count: () => number): Promise<void> => {
   await vi.waitFor(() => expect(count()).toBeGreaterThan((READOUTS + 2) * 5), { timeout: 20_000, interval: 200 });
@@ -212,6 +232,7 @@ describe.skipIf(missing !== undefined)("a recipe of docs/guide/consumers.md", ()
     expect(sql("select unit, machine is null, fault, detail from readings where variable = 'speed' limit 1")).toBe(
       "1/min|t|not_found|exception 2",
     );
+    expectVerifiable(run(exportOf("psql").replace(/ where [^"]*/, ""), env));
     expect(out()).toBe("");
   });
 
@@ -260,6 +281,10 @@ describe.skipIf(missing !== undefined)("a recipe of docs/guide/consumers.md", ()
     const { out } = started("Python", at);
     await until(() => rowsOf().length);
     expectReadouts(rowsOf(), true);
+    // The library of Python runs what the program sqlite3 would.
+    const [, select = ""] = /"(select .*)"$/.exec(exportOf("sqlite3")) ?? [];
+    const code = `import sqlite3; print("\\n".join(row[0] for row in sqlite3.connect("readings.db").execute("${select}")))`;
+    expectVerifiable(execFileSync("/usr/bin/python3", ["-c", code], { cwd: at, encoding: "utf8" }));
     expect(out()).toBe("");
   });
 

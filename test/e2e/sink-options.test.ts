@@ -102,7 +102,9 @@ test("user, password and TLS of a broker are set up by sink add and sink set alo
   const probed = await runCommand("probe", "plant", "--config", collector.settingsFile);
   expect([probed.code, probed.out]).toEqual([
     0,
-    expect.stringMatching(/through the proxy http:\/\/127\.0\.0\.1:\d+\)\n(.*\n)*The way to the proxy is open/),
+    expect.stringMatching(
+      /through the proxy http:\/\/127\.0\.0\.1:\d+\)\n(.*\n)* {2}tls +ok .*TLSv1\.3: a certificate of (.*\n)* {2}log-in +ok .*asked as the client collector-probe-(.*\n)* {2}publish +\? .*MQTT 3\.1\.1 does not say.*\n\nThe way is open\. The server takes this sink\.\n$/,
+    ),
   ]);
   const flows = await runCommand("flows", "--config", collector.settingsFile);
   expect(flows.out).toMatch(

@@ -27,13 +27,13 @@ export async function createAuthority(): Promise<TestAuthority> {
   const at = (name: string) => path.join(folder, name);
   const request = (name: string, more: readonly string[]) =>
     run("openssl", ["req", ...EC_KEY, "-keyout", at(`${name}.key`), "-subj", `/CN=${name}`, ...more]);
-  await request("ca", ["-x509", "-days", "2", "-out", at("ca.pem")]);
+  await request("ca", ["-x509", "-days", "90", "-out", at("ca.pem")]);
   return {
     ca: at("ca.pem"),
     async issue(name, names, validity = "now") {
       await request(name, ["-new", "-out", at(`${name}.csr`), "-addext", `subjectAltName=${names}`]);
       const signed = ["-CA", at("ca.pem"), "-CAkey", at("ca.key"), "-set_serial", `${++serial}`, "-copy_extensions", "copy"];
-      const days = validity === "now" ? "2" : "-1";
+      const days = validity === "now" ? "90" : "-1";
       await run("openssl", ["x509", "-req", "-in", at(`${name}.csr`), ...signed, "-days", days, "-out", at(`${name}.pem`)]);
       return { cert: at(`${name}.pem`), key: at(`${name}.key`) };
     },

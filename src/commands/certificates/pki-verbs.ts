@@ -22,9 +22,16 @@ export const PKI_VERBS: VerbGroup = {
         "sudo collector pki trust 5375AE78F4F5EA72",
         "sudo collector pki trust plant-ca.pem",
         "sudo collector pki trust between.der --issuer",
+        "sudo collector pki trust 5375AE78F4F5EA72 --although-expired-until 2027-01-31",
       ],
-      options: [{ flags: "--issuer", description: "store an intermediate authority, which is not trusted itself" }],
-      run: async (io, certificate: string, options: PkiCommandOptions & { issuer?: boolean }) =>
+      options: [
+        { flags: "--issuer", description: "store an intermediate authority, which is not trusted itself" },
+        {
+          flags: "--although-expired-until <date>",
+          description: "trust it to the end of that day (UTC) although it expires before; one year from now at most",
+        },
+      ],
+      run: async (io, certificate: string, options: PkiCommandOptions & { issuer?: boolean; althoughExpiredUntil?: string }) =>
         (await import("./pki.ts")).pkiTrust(certificate, options, io),
     },
     {
@@ -49,6 +56,30 @@ export const PKI_VERBS: VerbGroup = {
       options: [{ flags: "--next", description: "the next certificate, before it is used" }],
       run: async (io, file: string | undefined, options: PkiCommandOptions & { next?: boolean }) =>
         (await import("./pki.ts")).pkiExport(file, options, io),
+    },
+    {
+      usage: "request <file>",
+      description: "Write a request (CSR) for the plant's authority to sign the collector's certificate: DER, or PEM for *.pem and *.csr.",
+      args: { file: "file to write" },
+      examples: ["sudo collector pki request collector.csr", "sudo collector pki request collector.der --new-key"],
+      options: [{ flags: "--new-key", description: "for a new key, which is used once its certificate is imported" }],
+      run: async (io, file: string, options: PkiCommandOptions & { newKey?: boolean }) =>
+        (await import("./pki-authority.ts")).pkiRequest(file, options, io),
+    },
+    {
+      usage: "import <certificate>",
+      description: "Use a certificate that the plant's authority has signed as the collector's own.",
+      args: { certificate: "file of the certificate (DER or PEM); others in it are left out" },
+      examples: ["sudo collector pki import collector.pem"],
+      run: async (io, certificate: string, options: PkiCommandOptions) =>
+        (await import("./pki-authority.ts")).pkiImport(certificate, options, io),
+    },
+    {
+      usage: "crl <file>",
+      description: "Store what an authority has revoked; its older list goes.",
+      args: { file: "revocation list (DER or PEM) of an authority that is known here" },
+      examples: ["sudo collector pki crl plant-ca.crl"],
+      run: async (io, file: string, options: PkiCommandOptions) => (await import("./pki-authority.ts")).pkiCrl(file, options, io),
     },
     {
       usage: "user <name> <certificate> <key>",

@@ -1,4 +1,4 @@
-import type { CertificateWords, PkiOverview, RejectedWords, TrustedWords } from "../../os/pki/overview.ts";
+import type { CertificateWords, PkiOverview, RejectedWords, RevocationWords, TrustedWords } from "../../os/pki/overview.ts";
 import { formatTable } from "../table.ts";
 
 /** What the person at the OPC UA server has to do. */
@@ -11,17 +11,19 @@ const day = (iso: string): string => iso.slice(0, 10);
 const minute = (iso: string | null): string => (iso === null ? "-" : `${iso.slice(0, 16).replace("T", " ")}Z`);
 
 /** One certificate in lines for people. Pure. */
-export function certificateLines({ subject, thumbprint, application_uri, valid_from, valid_to }: CertificateWords): string[] {
+export function certificateLines({ subject, thumbprint, application_uri, valid_from, valid_to, notes }: CertificateWords): string[] {
   return [
     `  subject          ${subject}`,
     `  thumbprint       ${thumbprint} (SHA-1)`,
     `  application URI  ${application_uri ?? "none"}`,
     `  valid            ${day(valid_from)} to ${day(valid_to)}`,
+    ...(notes.length === 0 ? [] : [`  note             ${notes.join(", ")}`]),
   ];
 }
 
 /** The whole PKI in lines for people. Pure. */
-export function overviewLines({ own, next, trusted, rejected, issuers, users, problems }: PkiOverview): string[] {
+export function overviewLines(overview: PkiOverview): string[] {
+  const { own, next, trusted, rejected, issuers, revocation_lists: lists, users, problems } = overview;
   const waiting = rejected.filter(({ by }) => by === "unknown");
   const refused = rejected.filter(({ by }) => by === "person");
   return [
@@ -43,12 +45,13 @@ export function overviewLines({ own, next, trusted, rejected, issuers, users, pr
         ]
       : []),
     "",
-    ...section("Trusted:", "  none", [["THUMBPRINT", "SUBJECT", "VALID TO", "SHOWN BY"], ...trusted.map(trustedRow)]),
+    ...section("Trusted:", "  none", withNotes(["THUMBPRINT", "SUBJECT", "VALID TO", "SHOWN BY"], trusted, trustedRow)),
     "",
-    ...section("Rejected, waiting for a decision (sudo collector pki trust THUMBPRINT):", "  none", [
-      ["THUMBPRINT", "SUBJECT", "VALID TO", "SHOWN BY", "LAST SEEN"],
-      ...waiting.map(rejectedRow),
-    ]),
+    ...section(
+      "Rejected, waiting for a decision (sudo collector pki trust THUMBPRINT):",
+      "  none",
+      withNotes(["THUMBPRINT", "SUBJECT", "VALID TO", "SHOWN BY", "LAST SEEN"], waiting, rejectedRow),
+    ),
     ...(refused.length === 0
       ? []
       : [
@@ -62,19 +65,33 @@ export function overviewLines({ own, next, trusted, rejected, issuers, users, pr
       ? []
       : [
           "",
-          ...section("Issuers that link to trusted authorities:", "", [
-            ["THUMBPRINT", "SUBJECT", "VALID TO"],
-            ...issuers.map(({ thumbprint, subject, valid_to }) => [thumbprint, subject, day(valid_to)]),
-          ]),
+          ...section(
+            "Issuers that link to trusted authorities:",
+            "",
+            withNotes(["THUMBPRINT", "SUBJECT", "VALID TO"], issuers, ({ thumbprint, subject, valid_to }) => [
+              thumbprint,
+              subject,
+              day(valid_to),
+            ]),
+          ),
         ]),
+    ...(lists.length === 0
+      ? []
+      : ["", ...section("Revocation lists:", "", [["AUTHORITY", "OF", "NEXT DUE", "REVOKED"], ...lists.map(revocationRow)])]),
     ...(users.length === 0
       ? []
       : [
           "",
-          ...section("User certificates:", "", [
-            ["NAME", "THUMBPRINT", "SUBJECT", "VALID TO"],
-            ...users.map(({ name, thumbprint, subject, valid_to }) => [name, thumbprint, subject, day(valid_to)]),
-          ]),
+          ...section(
+            "User certificates:",
+            "",
+            withNotes(["NAME", "THUMBPRINT", "SUBJECT", "VALID TO"], users, ({ name, thumbprint, subject, valid_to }) => [
+              name,
+              thumbprint,
+              subject,
+              day(valid_to),
+            ]),
+          ),
         ]),
     ...(problems.length === 0 ? [] : ["", "Cannot be used:", ...problems.map((problem) => `  ${problem}`)]),
   ];
@@ -87,6 +104,13 @@ const trustedRow = ({ thumbprint, subject, valid_to, authority, peers }: Trusted
   peers.length === 0 ? "-" : peers.slice(0, 3).join(", ") + (peers.length > 3 ? ` and ${peers.length - 3} more` : ""),
 ];
 
+const revocationRow = ({ issuer, of, next_due, revoked }: RevocationWords): string[] => [
+  issuer,
+  day(of),
+  next_due === null ? "-" : `${day(next_due)}${Date.parse(next_due) < Date.now() ? " (over)" : ""}`,
+  String(revoked),
+];
+
 const rejectedRow = ({ thumbprint, subject, valid_to, of, peer, last_seen }: RejectedWords): string[] => [
   thumbprint,
   subject,
@@ -94,6 +118,16 @@ const rejectedRow = ({ thumbprint, subject, valid_to, of, peer, last_seen }: Rej
   peer === null || peer === "" ? "-" : `${of} ${peer}`,
   minute(last_seen),
 ];
+
+/** A table with a column for notes, where one of them has any. */
+function withNotes<T extends CertificateWords>(
+  head: readonly string[],
+  all: readonly T[],
+  rowOf: (one: T) => readonly string[],
+): readonly (readonly string[])[] {
+  if (all.every(({ notes }) => notes.length === 0)) return [head, ...all.map(rowOf)];
+  return [[...head, "NOTE"], ...all.map((one) => [...rowOf(one), one.notes.join(", ") || "-"])];
+}
 
 /** A heading and a table; `none` where the table has nothing but its head. */
 function section(heading: string, none: string, rows: readonly (readonly string[])[]): string[] {

@@ -5,7 +5,7 @@ import { escapeControls } from "../../base/plain-text.ts";
 import { hasCode } from "../../lib/files.ts";
 import { messageOf } from "../../model/failure.ts";
 import { asOwnerOf } from "../../os/owner.ts";
-import { type Certificate, parseCertificateFile, toPem } from "../../os/pki/certificate.ts";
+import { type Certificate, dayOf, parseCertificateFile, toPem } from "../../os/pki/certificate.ts";
 import { certificateWords, overviewOf } from "../../os/pki/overview.ts";
 import { createPki, type GivenFile, type OpenPki } from "../../os/pki/pki.ts";
 import { personLog } from "../device/device.ts";
@@ -35,23 +35,34 @@ export function pkiList(options: PkiCommandOptions, io: CommandIo): Promise<Exit
 }
 
 /** `collector pki trust`: by a thumbprint's beginning among the rejected ones, or by a file. Throws UsageError. */
-export function pkiTrust(reference: string, options: PkiCommandOptions & { readonly issuer?: boolean }, io: CommandIo): Promise<ExitCode> {
+export function pkiTrust(
+  reference: string,
+  options: PkiCommandOptions & { readonly issuer?: boolean; readonly althoughExpiredUntil?: string },
+  io: CommandIo,
+): Promise<ExitCode> {
   const given = fileOf(reference);
+  const { althoughExpiredUntil: date } = options;
+  const until = date === undefined ? undefined : endOfDay(date, Date.now());
+  if (date !== undefined && options.issuer) throw new UsageError("--although-expired-until is for a certificate that is trusted itself");
   return withPki(options, io, async ({ pki, place, print }) => {
     const refused = pki.trust.rejected.list().refused.map(({ certificate }) => certificate);
     const known = [...refused, ...pki.trust.trusted().kept.map(({ certificate }) => certificate)];
     const certificate = given ? certificateIn(given) : byThumbprint(reference, known, place);
-    const isNew = options.issuer ? pki.addIssuer(certificate) : pki.trust.trust(certificate);
+    if (until !== undefined) checkForgivable(certificate, until);
+    const isNew = options.issuer ? pki.addIssuer(certificate) : pki.trust.trust(certificate, until);
     const consequence = options.issuer
       ? "It links certificates to trusted authorities; it is not trusted itself."
       : certificate.isAuthority
         ? "This is an authority: every certificate that it signs is trusted as well."
         : "The next connection accepts it; no restart is needed.";
     const words = options.issuer ? "Kept as an issuer" : isNew ? "Trusted" : "Trusted already";
-    print({ ...certificateWords(certificate), trusted: !options.issuer, changed: isNew }, [
+    print({ ...certificateWords(certificate, until), trusted: !options.issuer, changed: isNew, although_expired_until: date ?? null }, [
       `${words}:`,
-      ...certificateLines(certificateWords(certificate)),
+      ...certificateLines(certificateWords(certificate, until)),
       consequence,
+      ...(date === undefined
+        ? []
+        : [`It stays trusted to the end of ${date} (UTC) although it expires before; everything else is checked as ever.`]),
     ]);
   });
 }
@@ -148,7 +159,7 @@ export function pkiUser(
 }
 
 /** Opens the PKI, as the owner of its folder. */
-interface Opened {
+export interface Opened {
   readonly pki: OpenPki;
   readonly place: CertificatePlace;
   /** One JSON object, or lines for people. */
@@ -156,7 +167,7 @@ interface Opened {
 }
 
 /** `work` runs as the owner of the state folder, `after` as who typed the command, and only if `work` went well. */
-async function withPki(
+export async function withPki(
   options: PkiCommandOptions,
   io: CommandIo,
   work: (opened: Opened) => Promise<ExitCode | undefined>,
@@ -211,7 +222,28 @@ function fileOf(reference: string): GivenFile | undefined {
   return readGiven(reference);
 }
 
-const readGiven = (file: string): GivenFile => ({ file, bytes: readIn(file, MAX_FILE_BYTES) });
+const DAY_MS = 24 * 3_600_000;
+const MAX_FORGIVEN_DAYS = 366;
+
+/** Epoch ms of the end of this day. Throws UsageError. */
+function endOfDay(date: string, nowMs: number): number {
+  const startMs = /^\d{4}-\d\d-\d\d$/.test(date) ? Date.parse(`${date}T00:00:00Z`) : Number.NaN;
+  if (Number.isNaN(startMs) || new Date(startMs).toISOString().slice(0, 10) !== date)
+    throw new UsageError(`--although-expired-until takes a day such as 2027-01-31, not ${JSON.stringify(date)}`);
+  const endMs = startMs + DAY_MS;
+  if (endMs <= nowMs) throw new UsageError(`--although-expired-until: ${date} is over`);
+  if (endMs - nowMs > MAX_FORGIVEN_DAYS * DAY_MS) throw new UsageError(`--although-expired-until: ${date} is more than a year from now`);
+  return endMs;
+}
+
+/** Throws UsageError. */
+function checkForgivable({ isAuthority, subject, notAfter }: Certificate, until: number): void {
+  if (isAuthority) throw new UsageError(`--although-expired-until is for one server or client; ${subject} is an authority`);
+  if (notAfter >= until)
+    throw new UsageError(`this certificate is valid to ${dayOf(notAfter)}: --although-expired-until takes a later day, or is left out`);
+}
+
+export const readGiven = (file: string, maxBytes = MAX_FILE_BYTES): GivenFile => ({ file, bytes: readIn(file, maxBytes) });
 
 /** Upper-case hex without the colons and blanks with which other tools show it; undefined: it is not a thumbprint. */
 function digitsOf(reference: string): string | undefined {

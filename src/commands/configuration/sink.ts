@@ -22,6 +22,7 @@ import {
   optionWords,
   requireCollectorHere,
 } from "./kept-here.ts";
+import { policyNote } from "./policy-note.ts";
 import { keepSinkPassword, requireSecretsWritable } from "./secret.ts";
 import { kindOf, nextOptions, optionKeysOf } from "./sink-options.ts";
 import { hasUsers, type SinkUser, sinkDetails, sinkDetailsPatch, sinkWords } from "./source-details.ts";
@@ -55,7 +56,9 @@ export function sinkAdd(name: string, typeText: string, words: readonly string[]
     const uuid = await createWithKept(api.settings, "sink", name, local, () => create(api, PATH, { name, collector, details }));
     const sink = { uuid, name, details };
     const kept = await keepHere(api, sink, local, password, options, io);
-    answer(io, options, { action: "created", ...kept.object, uuid, name }, plain`${name}: created (${uuid})\n` + kept.text);
+    const policy = await policyNote(api, uuid, options, io);
+    const text = plain`${name}: created (${uuid})\n` + kept.text + policy.text;
+    answer(io, options, { action: "created", ...kept.object, uuid, name, ...policy.object }, text);
   });
 }
 
@@ -82,11 +85,12 @@ export function sinkSet(name: string, words: readonly string[], options: SinkFie
     await keepOptions(api.settings, "sink", sink, local);
     const kept = await keepHere(api, known, local, password, options, io);
     const { uuid } = sink;
+    const policy = await policyNote(api, uuid, options, io);
     answer(
       io,
       options,
-      { action: "changed", ...kept.object, uuid, name: known.name },
-      plain`${known.name ?? uuid}: changed\n` + followed.text + kept.text,
+      { action: "changed", ...kept.object, uuid, name: known.name, ...policy.object },
+      plain`${known.name ?? uuid}: changed\n` + followed.text + kept.text + policy.text,
     );
   });
 }

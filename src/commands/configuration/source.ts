@@ -22,6 +22,7 @@ import {
   keptText,
   optionWords,
 } from "./kept-here.ts";
+import { policyNote } from "./policy-note.ts";
 import { type KeptSource, keepRemoved, shellWord } from "./removed-source.ts";
 import { sourceDetails, sourceDetailsPatch, unsaidWords } from "./source-details.ts";
 import { type SourceTexts, sourceValues } from "./source-fields.ts";
@@ -75,11 +76,20 @@ export function sourceAdd(
     const filledIn = unsaid.length > 0 ? plain`Defaults: ${unsaid.join(" ")}\n` : "";
     const noDriver = noDriverNote(type);
     const notRead = noDriver === undefined ? "" : `Note: ${noDriver}\n`;
+    const policy = await policyNote(api, uuid, options, io);
     answer(
       io,
       options,
-      { action: "created", uuid, name, taken_as: unsaid, ...keptHere(kept), ...(noDriver !== undefined && { warnings: [noDriver] }) },
-      plain`${name}: created (${uuid})\n` + filledIn + keptText(api.settings, "source", { uuid, name }, kept) + notRead,
+      {
+        action: "created",
+        uuid,
+        name,
+        taken_as: unsaid,
+        ...keptHere(kept),
+        ...(noDriver !== undefined && { warnings: [noDriver] }),
+        ...policy.object,
+      },
+      plain`${name}: created (${uuid})\n` + filledIn + keptText(api.settings, "source", { uuid, name }, kept) + notRead + policy.text,
     );
   });
 }
@@ -133,7 +143,8 @@ export function sourceSet(name: string, given: readonly string[], options: Sourc
     await keepOptions(api.settings, "source", source, kept);
     const [{ uuid }, known] = [source, options.name ?? source.name];
     const text = plain`${known}: changed\n` + followed.text + keptText(api.settings, "source", { uuid, name: known }, kept);
-    answer(io, options, { action: "changed", uuid, name: known, ...keptHere(kept) }, text);
+    const policy = await policyNote(api, uuid, options, io);
+    answer(io, options, { action: "changed", uuid, name: known, ...keptHere(kept), ...policy.object }, text + policy.text);
   });
 }
 

@@ -21,6 +21,7 @@ import { type SecretUsesInput, secretUses } from "../../configuration/secret-use
 import { DEFAULT_SETTINGS_FILE } from "../../configuration/settings-file.ts";
 import { permitOf } from "../../lib/policy.ts";
 import { messageOf } from "../../model/failure.ts";
+import { nameInCommand } from "../../model/name-in-command.ts";
 import type { Permit } from "../../model/policy.ts";
 import type { DataSource } from "../../model/resources.ts";
 import type { Settings } from "../../model/settings.ts";
@@ -99,20 +100,37 @@ export async function specOfRecord(
 ): Promise<SourceSpec> {
   const driver = await driverOf(record.type);
   const local = boundOptions(record.type, keptHere(settings, record), settings, readProfile);
-  const settingsFile = options.config ?? DEFAULT_SETTINGS_FILE;
-  const { secrets: loaded } = loadCredentials(io.env["CREDENTIALS_DIRECTORY"], credentialsFolder(settingsFile));
-  const credentials = createCredentials(loaded);
-  const secretFiles = readSecretFiles(settings, path.dirname(settingsFile));
-  const input: SecretUsesInput = { desired: { sources, sinks: [] }, credentials, secretFiles, settings };
-  const isWithheld = options.passwordFile === undefined && isWithheldFrom(record.uuid, input, settings.state_dir, io);
-  const kept = isWithheld ? {} : (withLocalSecrets({}, sources, credentials)[record.uuid] ?? {});
-  const secrets = { ...kept, ...(await passwordOf(api, record, isWithheld ? {} : local, kept, { ...options, settingsFile }, io)) };
+  const secrets = await secretsHere({ record, desired: { sources, sinks: [] }, local, settings, api }, options, io);
   const prepared = await specOf(
     { record, variables, warnings: [], local, secrets, missingSecret: undefined, readoutIntervalUnit: settings.readout_interval_unit },
     driver,
   );
   if ("problem" in prepared) throw new UsageError(prepared.problem.detail);
   return prepared.spec;
+}
+
+/** A data source or data sink whose secrets are wanted. */
+interface SecretOwner {
+  readonly record: { readonly uuid: string; readonly name: string | null; readonly details: unknown };
+  readonly desired: SecretUsesInput["desired"];
+  readonly local: Readonly<Record<string, unknown>>;
+  readonly settings: Settings;
+  readonly api: ApiConnection | undefined;
+}
+
+/** Secrets of an entry, as the service would have them; a person is asked for a password that is missing. Throws UsageError. */
+export async function secretsHere(
+  { record, desired, local, settings, api }: SecretOwner,
+  options: TargetOptions,
+  io: CommandIo,
+): Promise<Readonly<Record<string, string>>> {
+  const settingsFile = options.config ?? DEFAULT_SETTINGS_FILE;
+  const { secrets: loaded } = loadCredentials(io.env["CREDENTIALS_DIRECTORY"], credentialsFolder(settingsFile));
+  const credentials = createCredentials(loaded);
+  const input: SecretUsesInput = { desired, credentials, secretFiles: readSecretFiles(settings, path.dirname(settingsFile)), settings };
+  const isWithheld = options.passwordFile === undefined && isWithheldFrom(record.uuid, input, settings.state_dir, io);
+  const kept = isWithheld ? {} : (withLocalSecrets({}, [...desired.sources, ...desired.sinks], credentials)[record.uuid] ?? {});
+  return { ...kept, ...(await passwordOf(api, record, isWithheld ? {} : local, kept, { ...options, settingsFile }, io)) };
 }
 
 /** True: the password of this machine stays where it was set for; says so to the person. */
@@ -135,7 +153,7 @@ function isWithheldFrom(uuid: string, input: SecretUsesInput, stateDir: string, 
  */
 async function passwordOf(
   api: ApiConnection | undefined,
-  record: { readonly uuid: string; readonly name: string; readonly details: unknown },
+  record: SecretOwner["record"],
   local: Readonly<Record<string, unknown>>,
   kept: Readonly<Record<string, string>>,
   options: TargetOptions & { readonly settingsFile: string },
@@ -148,13 +166,15 @@ async function passwordOf(
     try {
       return { password: passwordFrom(path.resolve(path.dirname(settingsFile), named), "password_file") };
     } catch (error) {
-      throw new UsageError(`sources.${record.name}: ${messageOf(error)}`);
+      throw new UsageError(`${nameInCommand(record)}: ${messageOf(error)}`);
     }
   }
   if (missingPassword(record, { details: record.details, settings: local, secrets: kept }) === undefined) return {};
   const fromApi = api ? await secretsOf(api, record.uuid, options, io) : {};
   if (fromApi["password"] !== undefined) return fromApi;
-  return { password: await askHidden(`password of ${record.name}`, "give it with --password-file FILE, or try with sudo", io) };
+  return {
+    password: await askHidden(`password of ${record.name ?? record.uuid}`, "give it with --password-file FILE, or try with sudo", io),
+  };
 }
 
 /** Secrets that the API keeps: it gives them to the collector's own key only, which the embedded one has in a file next to the admin's. */

@@ -42,7 +42,7 @@ export async function withSource(
   { policy }: LoadedPolicy,
   io: CommandIo,
   work: (source: ConfiguredSource) => Promise<ExitCode>,
-  sinkWork?: (sink: DataSink) => Promise<ExitCode>,
+  sinkWork?: (sink: DataSink, found: { readonly settings: Settings; readonly api: ApiConnection | undefined }) => Promise<ExitCode>,
 ): Promise<ExitCode> {
   const isIt = (record: { readonly uuid: string; readonly name: string | null }): boolean =>
     record.uuid === name.toLowerCase() || record.name === name;
@@ -50,7 +50,7 @@ export async function withSource(
     const { sources, settings, api } = found;
     if (sinkWork && !sources.some(isIt)) {
       const sinks = await found.sinks();
-      if (sinks.some(isIt)) return sinkWork(namedOf(sinks, name, "data sink"));
+      if (sinks.some(isIt)) return sinkWork(namedOf(sinks, name, "data sink"), found);
       const names = [...sources, ...sinks].flatMap((record) => record.name ?? []);
       throw new UsageError(`there is no data source or data sink ${name}${knownNames(name, names)}`);
     }

@@ -1,5 +1,6 @@
 import type { AnyDriver, AnySession, ConnectInput, DriverContext, Point, Timeouts } from "../../../drivers/driver.ts";
 import { resolveHost } from "../../../drivers/lib/resolve.ts";
+import { permittedResolve } from "../../lib/resolver.ts";
 import { type Address, literalAddress } from "../../model/address.ts";
 import type { Log } from "../../model/context.ts";
 import { toReasonError } from "../../model/failure.ts";
@@ -15,7 +16,18 @@ import { askOtherParts } from "./probe-parts.ts";
 import { textValue } from "./values.ts";
 
 /** The way to a value, in the order in which it is walked. */
-export const PROBE_STEPS = ["name", "policy", "route", "neighbour", "connection", "handshake", "log-in", "first value"] as const;
+export const PROBE_STEPS = [
+  "name",
+  "policy",
+  "route",
+  "neighbour",
+  "connection",
+  "handshake",
+  "tls",
+  "log-in",
+  "publish",
+  "first value",
+] as const;
 export type ProbeStep = (typeof PROBE_STEPS)[number];
 
 export interface StepResult {
@@ -54,6 +66,8 @@ export interface Walked {
   readonly failure: ReasonError | undefined;
   /** The device answers, and refuses what was asked for: the first refusal. */
   readonly fault: (Reading & { readonly quality: "bad" }) | undefined;
+  /** The device about itself, and the warnings of the session. */
+  readonly notes: readonly string[];
   /** A sentence that the walk found out, in the place of the usual advice. Absent: it found none. */
   readonly nextStep?: string;
 }
@@ -111,12 +125,12 @@ class Walk {
       const addresses = await this.#resolve();
       const route = await this.#route(addresses[0]);
       session = await this.#connect(addresses, route);
-      if (this.#target.endsAtConnection) return { steps: this.#steps, failure: undefined, fault: undefined };
+      if (this.#target.endsAtConnection) return { steps: this.#steps, failure: undefined, fault: undefined, notes: [] };
       const { left, failure, ...found } = await this.#readFirst(session, addresses);
       session = left;
-      return { steps: this.#steps, failure, ...found };
+      return { steps: this.#steps, failure, notes: notesOf(session), ...found };
     } catch (error) {
-      return { steps: this.#steps, failure: toReasonError(error), fault: undefined };
+      return { steps: this.#steps, failure: toReasonError(error), fault: undefined, notes: notesOf(session) };
     } finally {
       await session?.close();
     }
@@ -246,12 +260,21 @@ class Walk {
       log: this.#log,
       timeouts,
       ...(pki && { pki }),
-      resolve: addresses ? async () => addresses : lookUpName,
+      // The walk is to the first host; a second server is not asked past the policy.
+      resolve: addresses ? (host, signal) => this.#again(host, addresses, signal) : lookUpName,
       tap: (direction, frame) => {
         this.#frames[direction]++;
         if (direction === "in" && this.#heard === "") this.#heard = Buffer.from(frame.subarray(0, MAX_SHOWN_BYTES)).toString("hex");
       },
     };
+  }
+
+  async #again(host: string, addresses: readonly Address[], signal: AbortSignal): Promise<readonly Address[]> {
+    const { driver, details, settings, permit } = this.#target;
+    const endpoint = driver.endpoint(details, settings);
+    if (host === endpoint.host) return addresses;
+    const resolver = { resolve: ({ host: name }: { readonly host: string }, during: AbortSignal) => lookUpName(name, during) };
+    return permittedResolve(resolver, permit, endpoint.port)(host, signal);
   }
 
   #frameWords(): string {
@@ -282,6 +305,11 @@ class Walk {
     this.#tell(step);
   }
 }
+
+const notesOf = (session: AnySession | undefined): readonly string[] => [
+  ...(session?.about === undefined ? [] : [session.about]),
+  ...(session?.warnings?.() ?? []).map(({ text }) => text),
+];
 
 function routeWords({ device, via, from, isLocal }: Route): string {
   if (isLocal) return "this machine itself";

@@ -162,6 +162,7 @@ describe("a device that is typed", () => {
     expect(wrong.out + wrong.err).not.toContain("canary-of-probe");
     const right = await walk(USERS["reader"] ?? "");
     expect([right.code, stepsOf(right).slice(-2)]).toEqual([EXIT.good, ["log-in ok", "first value ok"]]);
+    expect(JSON.parse(right.out).notes[0]).toMatch(/^the server is Running, and runs since 20\d\d-/);
     await simulator.close();
   });
 

@@ -5,6 +5,7 @@ import type { DataSink } from "../../model/resources.ts";
 import type { SourceStatus } from "../../model/service-status.ts";
 import { explainReason } from "../../model/words/catalogue.ts";
 import { explainFault } from "../../model/words/fault-catalogue.ts";
+import type { ApiConnection } from "../configuration/api-connection.ts";
 import { type CommandIo, complain, EXIT, type ExitCode, UsageError } from "../io.ts";
 import { writeLines } from "../lines.ts";
 import { knownByService } from "../service/known.ts";
@@ -67,9 +68,9 @@ export async function probe(name: string, words: readonly string[], options: Pro
     const target = { ...connect, driver, timeouts, prepareMs, permit, pki, points };
     return options.habits ? probeHabits(target, spec.name, { ...options, timeoutMs }, io) : report(target, known, timeoutMs, options, io);
   };
-  const ofSink = (sink: DataSink): Promise<ExitCode> => {
-    if (options.habits) throw new UsageError(`${sink.name ?? sink.uuid} is a data sink: --habits is for data sources`);
-    return probeSink(sink, permitOf(policy.policy, "sinks"), { ...options, timeoutMs }, io);
+  const ofSink = (record: DataSink, { api }: { readonly api: ApiConnection | undefined }): Promise<ExitCode> => {
+    if (options.habits) throw new UsageError(`${record.name ?? record.uuid} is a data sink: --habits is for data sources`);
+    return probeSink({ record, permit: permitOf(policy.policy, "sinks"), api }, { ...options, timeoutMs }, io);
   };
   return withSource(name, options, policy, io, ofSource, ofSink);
 }
@@ -90,7 +91,7 @@ async function report(
   const walked = await walk(target, { io, log: personLog(io), timeoutMs, tell: (step) => print([stepLine(step)]) });
   if (io.signal.aborted) return EXIT.interrupted;
   if (options.json) io.stdout.write(`${toJson(toObject(walked, known, driver.type, endpoint))}\n`);
-  else print(endLines(walked, known, endpoint));
+  else print([...walked.notes.map((note) => `  Note: ${note}`), ...endLines(walked, known, endpoint)]);
   return worstOf(walked.failure !== undefined, walked.fault !== undefined);
 }
 
@@ -129,7 +130,12 @@ const secondLines = (known: Known | undefined): readonly string[] =>
     ? ["The service reads this device now: it may take no second connection. `collector status SOURCE` shows what the service sees."]
     : [];
 
-function toObject({ steps, failure, fault, nextStep: found }: Walked, known: Known | undefined, type: string, endpoint: string): object {
+function toObject(
+  { steps, failure, fault, notes, nextStep: found }: Walked,
+  known: Known | undefined,
+  type: string,
+  endpoint: string,
+): object {
   return {
     ok: !failure && !fault,
     source: { ...(known && { name: known.name }), type, endpoint },
@@ -137,6 +143,7 @@ function toObject({ steps, failure, fault, nextStep: found }: Walked, known: Kno
       ? { state: known.status.status.state, since: known.status.since, last_readout_at: known.status.status.last_readout_at }
       : null,
     steps: stepObjects(steps),
+    notes,
     ...(fault && { fault: fault.fault, detail: fault.detail ?? null, next_step: found ?? explainFault(fault.fault).nextStep }),
     ...(failure && failureObject(failure, endpoint, { ...(known && { source: known.name }), nextStep: found })),
   };

@@ -17,6 +17,7 @@ import type { Policy } from "../../model/policy.ts";
 import type { DataSink, DataSource } from "../../model/resources.ts";
 import type { Settings } from "../../model/settings.ts";
 import type { Variable } from "../../model/variable.ts";
+import { type ClosedHost, closedHosts, foundHosts, hostsOf, openingLines } from "../closed-hosts.ts";
 import { variableFiles } from "../configuration/variable-folder.ts";
 import { entryOf } from "../device/device.ts";
 import type { CommandIo } from "../io.ts";
@@ -40,17 +41,23 @@ export interface Checked {
   readonly sources: readonly DataSource[] | null;
   readonly sinks: readonly DataSink[];
   readonly variables: number;
+  /** Hosts that policy.yaml closes, and its lines that open them all. */
+  readonly closed: { readonly hosts: readonly ClosedHost[]; readonly lines: readonly string[] };
 }
 
 /** Variables of one source that are named. */
 const MAX_NAMED = 20;
+/** A name that takes longer is judged when it is connected to. */
+const NAME_MS = 1000;
 /** Of a key or a certificate. */
 const MAX_FILE_BYTES = 2 ** 20;
 
-/** Looks at every file of the configuration as the service would read it. Changes nothing, and asks neither API nor devices. Never throws. */
+/** Looks at every file of the configuration as the service would read it. Changes nothing, and asks neither API nor devices, but names of hosts are looked up. Never throws. */
 export async function checkConfiguration(config: string | undefined, io: CommandIo): Promise<Checked> {
   return new Check(config, io).run();
 }
+
+const NONE_CLOSED: Checked["closed"] = { hosts: [], lines: [] };
 
 class Check {
   readonly #config: string | undefined;
@@ -80,7 +87,9 @@ class Check {
     this.#names(settings, "sources", sources);
     this.#names(settings, "sinks", sinks);
     const count = await this.#sources(settings, sources, variables ?? []);
-    return this.#checked(settings, policy, sources, sinks, count);
+    const found = policy ? await foundHosts(hostsOf(sources, sinks, settings.settings), NAME_MS, this.#io.signal) : [];
+    const closed = policy ? { hosts: closedHosts(policy, found), lines: openingLines(policy, found) } : NONE_CLOSED;
+    return { ...this.#checked(settings, policy, sources, sinks, count), closed };
   }
 
   #checked(
@@ -90,7 +99,7 @@ class Check {
     sinks: readonly DataSink[],
     variables: number,
   ): Checked {
-    return { findings: this.#findings, settings, policy, sources, sinks, variables };
+    return { findings: this.#findings, settings, policy, sources, sinks, variables, closed: NONE_CLOSED };
   }
 
   /** Undefined: the file cannot be used, and each problem is a finding. */

@@ -1,23 +1,15 @@
 import path from "node:path";
-import { resolveHost } from "../../../drivers/lib/resolve.ts";
 import { formatBytes } from "../../base/bytes.ts";
 import { formatDuration } from "../../base/duration.ts";
 import { countOf } from "../../base/number.ts";
 import { shellWord } from "../../base/shell-word.ts";
 import { defaultMaxBytes } from "../../buffer/reserve.ts";
-import { optionsOfSink } from "../../configuration/options-of-sink.ts";
-import { permitOf } from "../../lib/policy.ts";
 import { portHolder } from "../../lib/port-holder.ts";
-import { type Address, literalAddress } from "../../model/address.ts";
-import { silentLog } from "../../model/context.ts";
-import { messageOf } from "../../model/failure.ts";
-import { proxyIn } from "../../model/proxy-address.ts";
-import type { DataSink } from "../../model/resources.ts";
 import type { ServiceStatus } from "../../model/service-status.ts";
 import { askSynchronised } from "../../os/clock.ts";
 import { freeBytes, portState } from "../../os/machine.ts";
 import { routeTo } from "../../os/route.ts";
-import { brokerIn } from "../../sinks/mqtt/settings.ts";
+import { closedHosts, foundHosts, hostsOf } from "../closed-hosts.ts";
 import { fits } from "../configuration/secret.ts";
 import type { Checked } from "./configuration-check.ts";
 import { apiCheck } from "./doctor-api.ts";
@@ -45,8 +37,7 @@ export interface Patient {
   readonly secrets: readonly string[] | { readonly problem: string };
 }
 
-/** Hosts that are looked at; a name takes at most so long. */
-const MAX_HOSTS = 50;
+/** A name takes at most so long. */
 const NAME_MS = 5000;
 /** Names in one finding. */
 const MAX_NAMED = 5;
@@ -147,28 +138,13 @@ async function diskCheck({ checked: { settings }, status }: Patient): Promise<Di
   return trouble("disk", "failed", words, "Free space there, or lower buffer.max_bytes: a full disk loses values.");
 }
 
-/** A host of the configuration, and what needs it. */
-interface Host {
-  readonly host: string;
-  readonly port: number;
-  readonly of: "sources" | "sinks";
-  readonly who: string;
-}
-
 async function reachChecks({ checked, signal }: Patient): Promise<readonly Diagnosis[]> {
-  const hosts = hostsOf(checked).slice(0, MAX_HOSTS);
-  if (hosts.length === 0) return [trouble("names", "unknown", "no data sources or data sinks are known", "Type `collector status`.")];
-  const found = await Promise.all(hosts.map(async (one) => ({ one, addresses: await addressesOf(one.host, signal) })));
+  const { sources, sinks, settings, policy } = checked;
+  const found = await foundHosts(hostsOf(sources ?? [], sinks, settings?.settings), NAME_MS, signal);
+  if (found.length === 0) return [trouble("names", "unknown", "no data sources or data sinks are known", "Type `collector status`.")];
   const unresolved = found.filter(({ addresses }) => typeof addresses === "string");
-  const resolved = found.flatMap(({ one, addresses }) => (typeof addresses === "string" ? [] : [{ one, addresses }]));
-  const { policy } = checked;
-  const closed = policy
-    ? resolved.flatMap(({ one, addresses }) => {
-        const permit = permitOf(policy, one.of);
-        const refusals = addresses.map(({ address }) => permit(address, one.port));
-        return refusals.every((refusal) => refusal !== undefined) ? [`${one.who}: ${refusals[0]}`] : [];
-      })
-    : [];
+  const resolved = found.flatMap((one) => (typeof one.addresses === "string" ? [] : [{ one, addresses: one.addresses }]));
+  const closed = policy ? closedHosts(policy, found).map(({ who, why }) => `${who}: ${why}`) : [];
   const routes = await Promise.all(
     resolved.map(async ({ one, addresses }) => ({ one, route: addresses[0] && (await routeTo(addresses[0].address, signal)) })),
   );
@@ -177,11 +153,16 @@ async function reachChecks({ checked, signal }: Patient): Promise<readonly Diagn
   return [
     summed(
       "names",
-      unresolved.map(({ one, addresses }) => `${one.who}: ${one.host}: ${String(addresses)}`),
-      `${hosts.length} hosts have an address`,
+      unresolved.map(({ who, host, addresses }) => `${who}: ${host}: ${String(addresses)}`),
+      `${found.length} hosts have an address`,
       "Correct the name or the DNS server; `getent hosts NAME` asks it.",
     ),
-    summed("policy", closed, `${resolved.length} hosts may be connected to`, "Open it in policy.yaml as the line says, if it is intended."),
+    summed(
+      "policy",
+      closed,
+      `${resolved.length} hosts may be connected to`,
+      "Open it in policy.yaml, if it is intended: `collector check` prints the lines for all.",
+    ),
     known === 0 && lost.length === 0
       ? trouble("routes", "unknown", "the kernel cannot be asked here (ip route get)", "Type `ip route`.")
       : summed("routes", lost, `there is a way to ${known} hosts`, "Type `ip route`; it must list their network or a default route."),
@@ -192,45 +173,6 @@ function summed(check: Diagnosis["check"], wrong: readonly string[], right: stri
   if (wrong.length === 0) return ok(check, right);
   const more = wrong.length > MAX_NAMED ? `; … ${wrong.length - MAX_NAMED} more` : "";
   return trouble(check, "failed", `${wrong.slice(0, MAX_NAMED).join("; ")}${more}`, nextStep);
-}
-
-/** Each host and port once, of data sources and data sinks that have one; of a sink behind a proxy the proxy's. */
-function hostsOf({ sources, sinks, settings }: Checked): readonly Host[] {
-  const hosts = new Map<string, Host>();
-  const enter = (
-    of: Host["of"],
-    records: readonly { readonly name: string | null; readonly uuid: string; readonly details: unknown }[],
-  ): void => {
-    for (const { name, uuid, details } of records) {
-      const { host, port }: { readonly host?: unknown; readonly port?: unknown } = details ?? {};
-      if (typeof host !== "string") continue;
-      const one = { host, port: typeof port === "number" ? port : 0, of, who: name ?? uuid };
-      hosts.set(`${of} ${host} ${one.port}`, one);
-    }
-  };
-  enter("sources", sources ?? []);
-  for (const sink of sinks)
-    enter(
-      "sinks",
-      placesOf(sink, settings).map((details) => ({ ...sink, details })),
-    );
-  return [...hosts.values()];
-}
-
-/** The proxy on the way to a sink's server, or else that server and a second one. */
-function placesOf(sink: DataSink, loaded: Checked["settings"]): readonly unknown[] {
-  const options = loaded ? optionsOfSink(loaded.settings, sink) : {};
-  const proxy = proxyIn(options);
-  const { fallback } = options;
-  return proxy ? [proxy] : [sink.details, ...(typeof fallback === "string" ? [brokerIn(fallback)] : [])];
-}
-
-/** Or why there is none. */
-async function addressesOf(host: string, signal: AbortSignal): Promise<readonly Address[] | string> {
-  const literal = literalAddress(host);
-  if (literal) return [literal];
-  const timeouts = { nameMs: NAME_MS, connectMs: NAME_MS, answerMs: NAME_MS };
-  return resolveHost(host, { signal, log: silentLog, timeouts }).catch((error: unknown) => messageOf(error));
 }
 
 /** The place where the service listens, or would. */

@@ -104,13 +104,17 @@ describe("check", () => {
       expect.stringMatching(/^error variables\/press-1\.csv:2: type: /),
       expect.stringMatching(/^error press-1: .*order/),
       expect.stringMatching(/^error oven\/v1: address_invalid: /),
+      expect.stringMatching(/^error oven: 10\.0\.0\.6 is not within the networks/),
     ]);
+    const { policy_lines: lines } = JSON.parse(broken.out);
+    expect(lines).toEqual(["sources:", "  networks: [127.0.0.0/8, 10.0.0.6]"]);
+    expect((await run("check")).out).toMatch(/\n\nTo open all of these hosts, .*policy\.yaml says:\n\nsources:\n {2}networks: /);
     writeFileSync(config, "state_dir: [\n");
     expect((await run("check")).out).toMatch(/^error +\S+collector\.yaml:\d+: .*\n/);
     writeFileSync(config, good);
     writeFileSync(join(folder, "policy.yaml"), OPEN);
     writeFileSync(join(folder, "variables", "press-1.csv"), "name;address;type\na;holding:0;\n");
-    expect((await run("check")).out).toContain("1 error, 0 warnings");
+    expect((await run("check")).out).toContain("2 errors, 0 warnings");
   });
 
   test("without a copy of the configuration, the files alone", async () => {

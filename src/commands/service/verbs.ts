@@ -1,8 +1,9 @@
-import type { Verb } from "../verb.ts";
+import { KEY_FILE, PASSWORD_FILE, type Verb } from "../verb.ts";
 import type { SetupOptions } from "./setup.ts";
 import type { StatusView } from "./status.ts";
 import type { BundleOptions } from "./support-bundle.ts";
 import type { TailOptions } from "./tail.ts";
+import type { VerifyOptions } from "./verify.ts";
 
 interface StatusOptions extends Omit<StatusView, "source"> {
   readonly config?: string;
@@ -25,12 +26,13 @@ export const RUN: Verb = {
 
 /** `collector status`. */
 export const STATUS: Verb = {
-  usage: "status [source]",
+  usage: "status [name]",
   description: "Show the state of the running service's sources and sinks, and what to do about failures.",
-  args: { source: "name or uuid of one data source: all that is known of it" },
+  args: { name: "name or uuid of one data source or data sink: all that is known of it" },
   examples: [
     "collector status",
     "collector status press-1",
+    "collector status plant-broker",
     "collector status --failing",
     "collector status --json | jq '.sources[] | {name, state: .status.state.type}'",
   ],
@@ -129,4 +131,40 @@ their fields and by their values; addresses and names of machines stay. Look it 
   showsExitCodes: true,
   run: async (io, file: string | undefined, options: BundleOptions) =>
     (await import("./support-bundle.ts")).supportBundle(file, options, io),
+};
+
+/** `collector verify`. */
+export const VERIFY: Verb = {
+  usage: "verify <sink> [file]",
+  description: "Compare a received copy of a data sink's values with what its broker acknowledged; name each readout that differs.",
+  args: {
+    sink: "name or uuid of a data sink of the type mqtt, which has manifest=true",
+    file: "stored messages or rows, one JSON a line; - for a pipe; absent: what the broker sends for the time of --for",
+  },
+  examples: [
+    "collector verify broker",
+    "collector verify broker --for 10min",
+    "mosquitto_sub -h broker.example -t 'plant/#' -F '%j' > received.jsonl; collector verify broker received.jsonl",
+    "psql -At -c 'select to_json(readings) from readings' | collector verify broker - --since 2026-11-20T09:00:00Z",
+    "collector verify broker --json | jq '.findings[] | {kind, source, id, time}'",
+  ],
+  options: [
+    {
+      flags: "--for <duration>",
+      description: "listen to the broker for this time, or until Ctrl-C; two whole minutes at least (default: 3min)",
+    },
+    { flags: "--since <time>", description: "judge readouts from this time on; absent: from the first one that arrived" },
+    { flags: "--until <time>", description: "judge readouts up to this time" },
+    PASSWORD_FILE,
+    KEY_FILE,
+  ],
+  notes: `A FILE with a manifest in it needs no configuration, and SINK is only its name then; for a FILE without, the retained manifests come from the
+broker. The payloads envelope, columns and rows can be verified. What came again after a lost connection counts as repeated, and is no
+difference. It subscribes under a client identifier of its own, with the user of the sink, who needs the right to read.
+
+Exit codes:
+  0  all well        1  something differs         2  wrong command line or settings
+  3  nothing could be compared: no manifest, no connection, or no time in common`,
+  run: async (io, sink: string, file: string | undefined, options: VerifyOptions) =>
+    (await import("./verify.ts")).verify(sink, file, options, io),
 };

@@ -319,6 +319,8 @@ export const commandOf = (condition: Condition | null | undefined, detail: strin
     : undefined;
 
 function stepOf(command: string): string {
+  if (command.includes("--although-expired-until"))
+    return `Renew the certificate at the server, or set the clock right; until it is renewed, \`${command}\` forgives its end.`;
   if (command.includes(" pki trust ")) return `If the certificate is the right one, type \`${command}\`.`;
   return command.includes(" secret confirm ") ? `If the change is right, type \`${command}\`.` : `Type \`${command}\`.`;
 }

@@ -103,6 +103,13 @@ export const WARNINGS = {
     "The server is reached by another address than its endpoint URL has.",
     "Nothing, where a NAT or a tunnel is between them.",
   ),
+  server_not_running: w("warning", "The server says that it does not run as it should.", "Look at the server: the text has its state."),
+  second_endpoint_in_use: w(
+    "warning",
+    "Values are read at the second server, because the first is away or not healthy.",
+    "Look at the first server: the text says why it is not used.",
+  ),
+  server_restarted: w("note", "The server was started again.", "Nothing, where somebody meant to."),
   namespaces_renumbered: w(
     "warning",
     "The server was started with other namespaces.",
@@ -136,6 +143,21 @@ export const WARNINGS = {
     "note",
     "The certificate of the other side names another host.",
     "Nothing, where it was compared by its thumbprint.",
+  ),
+  certificate_expires: w(
+    "warning",
+    "The certificate of a server or a client ends soon.",
+    "Renew it at the other side, and trust the new one: `collector pki list`.",
+  ),
+  certificate_forgiven: w(
+    "warning",
+    "A certificate has expired, and a person trusts it for a while all the same.",
+    "Renew it at the other side before the day that the text names.",
+  ),
+  certificate_weak: w(
+    "warning",
+    "The certificate of a server or a client has a weak key or signature.",
+    "Renew it at the other side with RSA 2048 or more and SHA-256.",
   ),
   own_certificate_expires: w(
     "warning",

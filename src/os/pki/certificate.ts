@@ -32,6 +32,10 @@ export interface Certificate {
    * own: where that is trusted, it is for itself only.
    */
   readonly isAuthority: boolean;
+  /** False: somebody else signed it. */
+  readonly isSelfSigned: boolean;
+  /** Keys and signatures that others may break, in words: RSA below 2048 bits, SHA-1, MD5. */
+  readonly weaknesses: readonly string[];
 }
 
 /** One certificate in DER, of any origin. Throws Error that says what is wrong with it. */
@@ -68,7 +72,20 @@ export function parseCertificate(der: Uint8Array): Certificate {
     notBefore,
     notAfter,
     isAuthority: x509.ca && !isOfOneApplication(x509, uris),
+    isSelfSigned: x509.subject === x509.issuer,
+    weaknesses: weaknessesOf(x509),
   };
+}
+
+const LEAST_RSA_BITS = 2048;
+
+function weaknessesOf({ publicKey, signatureAlgorithm }: X509Certificate): readonly string[] {
+  const bits = publicKey.asymmetricKeyDetails?.modulusLength;
+  const hash = /(sha|md)-?[15](?!\d)/i.exec(signatureAlgorithm ?? "")?.[1]?.toLowerCase();
+  return [
+    ...(bits !== undefined && bits < LEAST_RSA_BITS ? [`an RSA key of ${bits} bits`] : []),
+    ...(hash === undefined ? [] : [`a signature with ${hash === "sha" ? "SHA-1" : "MD5"}`]),
+  ];
 }
 
 /** Extended key usages of who serves and who connects (RFC 5280, 4.2.1.12). */
@@ -167,12 +184,12 @@ export function parseCertificateFile(bytes: Uint8Array): Certificate[] {
 }
 
 /** RFC 7468. */
-export const toPem = (der: Uint8Array): string =>
-  `-----BEGIN CERTIFICATE-----\n${(
+export const toPem = (der: Uint8Array, label = "CERTIFICATE"): string =>
+  `-----BEGIN ${label}-----\n${(
     Buffer.from(der)
       .toString("base64")
       .match(/.{1,64}/g) ?? []
-  ).join("\n")}\n-----END CERTIFICATE-----\n`;
+  ).join("\n")}\n-----END ${label}-----\n`;
 
 /** `2026-11-20`; a time that no calendar has is returned as it is. */
 export const dayOf = (ms: number): string => {

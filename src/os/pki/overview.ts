@@ -1,6 +1,8 @@
 import path from "node:path";
 import { namesIn } from "../../lib/files.ts";
 import { messageOf } from "../../model/failure.ts";
+import { lifeNotes } from "../../model/words/certificate-life.ts";
+import type { RevocationList } from "./authorities.ts";
 import type { Certificate } from "./certificate.ts";
 import type { OpenPki } from "./pki.ts";
 
@@ -13,6 +15,8 @@ export interface CertificateWords {
   /** ISO 8601 UTC. */
   readonly valid_from: string;
   readonly valid_to: string;
+  /** Words for a person: it ends soon, has expired, is trusted although expired, is weak. */
+  readonly notes: readonly string[];
 }
 
 export interface TrustedWords extends CertificateWords {
@@ -33,6 +37,23 @@ export interface RejectedWords extends CertificateWords {
   readonly by: "unknown" | "person";
 }
 
+export interface RevocationWords {
+  readonly issuer: string;
+  readonly file: string;
+  /** ISO 8601 UTC; null: the authority does not say when the next one is due. */
+  readonly of: string;
+  readonly next_due: string | null;
+  readonly revoked: number;
+}
+
+export const revocationWords = ({ issuer, file, thisUpdate, nextUpdate, revoked }: RevocationList): RevocationWords => ({
+  issuer,
+  file,
+  of: new Date(thisUpdate).toISOString(),
+  next_due: nextUpdate === undefined ? null : new Date(nextUpdate).toISOString(),
+  revoked,
+});
+
 /** The content of the PKI folder. */
 export interface PkiOverview {
   readonly folder: string;
@@ -43,18 +64,24 @@ export interface PkiOverview {
   readonly trusted: readonly TrustedWords[];
   readonly rejected: readonly RejectedWords[];
   readonly issuers: readonly (CertificateWords & { readonly file: string })[];
+  readonly revocation_lists: readonly RevocationWords[];
   readonly users: readonly (CertificateWords & { readonly name: string })[];
   /** What cannot be used, in words. */
   readonly problems: readonly string[];
 }
 
-export const certificateWords = ({ subject, thumbprint, applicationUri, notBefore, notAfter }: Certificate): CertificateWords => ({
-  subject,
-  thumbprint,
-  application_uri: applicationUri ?? null,
-  valid_from: new Date(notBefore).toISOString(),
-  valid_to: new Date(notAfter).toISOString(),
-});
+/** `forgivenUntil`: a person trusts it until then (epoch ms) although it expires before. */
+export const certificateWords = (certificate: Certificate, forgivenUntil?: number): CertificateWords => {
+  const { subject, thumbprint, applicationUri, notBefore, notAfter } = certificate;
+  return {
+    subject,
+    thumbprint,
+    application_uri: applicationUri ?? null,
+    valid_from: new Date(notBefore).toISOString(),
+    valid_to: new Date(notAfter).toISOString(),
+    notes: lifeNotes({ ...certificate, ...(forgivenUntil !== undefined && { forgivenUntil }) }, Date.now()),
+  };
+};
 
 /** Reads the whole PKI folder `dir`, and writes nothing. Throws the file system's error where it may not be read. */
 export async function overviewOf(dir: string, { identity, trust, userCertificate }: OpenPki): Promise<PkiOverview> {
@@ -85,7 +112,7 @@ export async function overviewOf(dir: string, { identity, trust, userCertificate
     own: own ? { ...certificateWords(own.current), file: own.certificateFile, host_names: own.current.hostNames } : null,
     next: own?.next ? certificateWords(own.next) : null,
     trusted: trusted.kept.map(({ certificate, file }) => ({
-      ...certificateWords(certificate),
+      ...certificateWords(certificate, trust.forgiven.until(certificate.thumbprint)),
       file,
       authority: certificate.isAuthority,
       peers: peers.filter(({ thumbprint }) => thumbprint === certificate.thumbprint).map(({ peer }) => peer),
@@ -100,6 +127,7 @@ export async function overviewOf(dir: string, { identity, trust, userCertificate
       by: note?.by ?? "unknown",
     })),
     issuers: issuers.kept.map(({ certificate, file }) => ({ ...certificateWords(certificate), file })),
+    revocation_lists: (await trust.revocations.lists()).map(revocationWords),
     users,
     problems: [...problems, ...trusted.problems, ...refusedProblems, ...issuers.problems, ...(await trust.revocations.problems())],
   };

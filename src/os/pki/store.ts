@@ -208,6 +208,30 @@ export function createPeers(folder: string): Peers {
   };
 }
 
+const forgivenSchema = z.object({ until: z.int(), since: text });
+
+/** Certificates that a person trusts for a while although they expire, a file each in the folder `although-expired`. */
+export interface Forgiven {
+  /** Epoch ms. */
+  until(thumbprint: string): number | undefined;
+  /** Throws the file system's error. */
+  put(thumbprint: string, untilMs: number, since: string): void;
+  /** False: there was none. Throws the file system's error. */
+  remove(thumbprint: string): boolean;
+}
+
+export function createForgiven(folder: string): Forgiven {
+  const fileOf = (thumbprint: string): string => path.join(folder, `${thumbprint}.json`);
+  return {
+    until: (thumbprint) => readJson(fileOf(thumbprint), forgivenSchema)?.until,
+    put(thumbprint, untilMs, since) {
+      makePrivateFolder(folder);
+      replaceFile(fileOf(thumbprint), JSON.stringify({ until: untilMs, since }));
+    },
+    remove: (thumbprint) => remove(fileOf(thumbprint)),
+  };
+}
+
 /** Undefined where there is none or it is not what it should be: it is then written again. Throws Error where it cannot be read. */
 function readJson<T>(file: string, schema: z.ZodType<T>): T | undefined {
   let content: unknown;

@@ -6,6 +6,7 @@ import fc from "fast-check";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { type Log, silentLog } from "../../model/context.ts";
 import type { JudgeOptions, Verdict } from "../../model/pki.ts";
+import { isTrustOver, lifeWarnings } from "../../model/words/certificate-life.ts";
 import { parseCertificate, thumbprintOf, toPem } from "./certificate.ts";
 import { DAY_MS } from "./make.ts";
 import { createPeers, createRejected, MAX_PEERS, MAX_REJECTED } from "./store.ts";
@@ -147,6 +148,83 @@ describe("strict trust", () => {
   });
 });
 
+describe("the life of a certificate", () => {
+  const notesOf = (verdict: Verdict): readonly string[] =>
+    verdict.trusted ? lifeWarnings(verdict.life, nowMs).map(({ code, text }) => `${code}: ${text}`) : [wordsOf(verdict)];
+
+  it("is a warning from 60 days before its end, and the log has it once a day", async () => {
+    const plc = await testCertificate("plc", { notAfter: nowMs + 61 * DAY_MS });
+    const trust = open();
+    trust.trust(parseCertificate(plc.der));
+    expect(notesOf(await judge(trust, [plc]))).toEqual([]);
+    nowMs += 2 * DAY_MS;
+    const words = "certificate_expires: the certificate of the server opc.tcp://10.0.0.7:4840 (subject CN=plc";
+    expect(notesOf(await judge(trust, [plc]))).toEqual([expect.stringContaining(words)]);
+    expect(notesOf(await judge(trust, [plc]))).toEqual([expect.stringMatching(/expires on \S+, in (58|59) days: renew it there/)]);
+    expect(warnings).toHaveLength(1);
+    nowMs += DAY_MS;
+    await judge(trust, [plc]);
+    expect(warnings).toHaveLength(2);
+  });
+
+  it("is a warning where key and signature are weak", async () => {
+    const plc = await testCertificate("plc", { weak: true });
+    const trust = open();
+    trust.trust(parseCertificate(plc.der));
+    expect(notesOf(await judge(trust, [plc]))).toEqual([
+      expect.stringMatching(/^certificate_weak: .* has an RSA key of 1024 bits and a signature with SHA-1, which others may break/),
+    ]);
+    expect(parseCertificate((await testCertificate("strong")).der).weaknesses).toEqual([]);
+  });
+
+  it("is forgiven until a day, flagged while it is, and no longer", async () => {
+    const plc = await testCertificate("plc", { notBefore: nowMs - 9 * DAY_MS, notAfter: nowMs - DAY_MS });
+    const certificate = parseCertificate(plc.der);
+    const trust = open();
+    expect(wordsOf(await judge(trust, [plc]))).toContain(
+      `sudo collector pki trust ${certificate.thumbprint} --although-expired-until DATE`,
+    );
+    const until = Date.parse(`${new Date(nowMs + 3 * DAY_MS).toISOString().slice(0, 10)}T00:00:00Z`);
+    trust.trust(certificate, until);
+    const day = new Date(until - DAY_MS).toISOString().slice(0, 10);
+    const forgiven = await judge(trust, [plc]);
+    expect(notesOf(forgiven)).toEqual([expect.stringMatching(`^certificate_forgiven: .*until the end of ${day}: renew it`)]);
+    expect(warnings).toEqual([expect.stringContaining("a person trusts it all the same")]);
+    expect(forgiven.trusted && isTrustOver(forgiven.life, nowMs)).toBe(false);
+    nowMs = until;
+    expect(forgiven.trusted && isTrustOver(forgiven.life, nowMs)).toBe(true);
+    expect(wordsOf(await judge(trust, [plc]))).toContain(`a person trusted it although expired until the end of ${day}, which is over`);
+    trust.trust(certificate, until + DAY_MS);
+    expect(problemOf(await judge(trust, [plc]))).toBe("trusted");
+    trust.trust(certificate);
+    expect(problemOf(await judge(trust, [plc]))).toBe("expired");
+  });
+
+  it("forgives the end alone: neither a rejection, nor a revocation, nor an early clock, nor a file that was taken away", async () => {
+    const root = await testCertificate("root", { authority: {} });
+    const plc = await testCertificate("plc", { issuer: root, serial: "42", notBefore: nowMs - 9 * DAY_MS, notAfter: nowMs - DAY_MS });
+    const certificate = parseCertificate(plc.der);
+    const trust = open();
+    trust.trust(certificate, nowMs + DAY_MS);
+    expect(problemOf(await judge(trust, [plc]))).toBe("trusted");
+    put("issuers", "root.der", root.der);
+    put("issuers", "root.crl", await testRevocations(root, ["42"]));
+    put("trusted", "root.der", root.der);
+    expect(problemOf(await judge(trust, [plc]))).toBe("revoked");
+    rmSync(path.join(dir, "issuers"), { recursive: true });
+    nowMs -= 20 * DAY_MS;
+    expect(problemOf(await judge(trust, [plc]))).toBe("not_yet_valid");
+    nowMs += 20 * DAY_MS;
+    trust.reject(certificate);
+    expect(problemOf(await judge(trust, [plc]))).toBe("rejected");
+    trust.trust(certificate);
+    expect(problemOf(await judge(trust, [plc]))).toBe("expired");
+    trust.trust(certificate, nowMs + DAY_MS);
+    rmSync(path.join(dir, "trusted", `${certificate.thumbprint}.der`));
+    expect(problemOf(await judge(open(), [plc], { ...FIRST_USE, peer: "another" }))).toBe("expired");
+  });
+});
+
 describe("a changed certificate", () => {
   it("is refused by name until a person trusts it, under either setting", async () => {
     const trust = open();
@@ -175,7 +253,19 @@ describe("trust on first use", () => {
     expect(await judge(trust, [first], FIRST_USE)).toMatchObject({ trusted: true, firstUse: false });
     expect(problemOf(await judge(trust, [first]))).toBe("trusted");
     expect(problemOf(await judge(trust, [second], FIRST_USE))).toBe("changed");
-    expect(problemOf(await judge(open(), [second], FIRST_USE))).toBe("changed");
+    expect(wordsOf(await judge(open(), [second], FIRST_USE))).toContain("first_use accepts the first one only");
+  });
+
+  it("says why it trusts nothing", async () => {
+    const trust = open();
+    const [plc, authority] = [await testCertificate("plc"), await testCertificate("plant", { authority: {} })];
+    expect(wordsOf(await judge(trust, [authority], FIRST_USE))).toContain("first_use does not trust it, because it is an authority");
+    const expired = await testCertificate("old", { notAfter: nowMs - 1000 });
+    expect(wordsOf(await judge(trust, [expired], FIRST_USE))).toContain("first_use does not trust an expired one");
+    await judge(trust, [plc], FIRST_USE);
+    rmSync(path.join(dir, "trusted"), { recursive: true });
+    expect(wordsOf(await judge(trust, [plc], FIRST_USE))).toContain("because a person has removed it since");
+    expect(wordsOf(await judge(trust, [plc]))).not.toContain("first_use");
   });
 
   it("takes one that was refused only because it was not known", async () => {

@@ -4,11 +4,22 @@ import { createFile, makePrivateFolder, remove } from "../../lib/files.ts";
 import { createBudget } from "../../model/budget.ts";
 import type { Log } from "../../model/context.ts";
 import { messageOf } from "../../model/failure.ts";
-import type { JudgeOptions, TrustProblem, Verdict } from "../../model/pki.ts";
+import type { CertificateLife, JudgeOptions, TrustProblem, Verdict } from "../../model/pki.ts";
+import { isForgiven, lastDayOf, lifeWarnings } from "../../model/words/certificate-life.ts";
 import { checkAuthorities, createRevocations, type Revocations } from "./authorities.ts";
 import { type Certificate, dayOf, namesHost, splitChain, thumbprintOf } from "./certificate.ts";
 import { pathTo } from "./chain.ts";
-import { createFolderReader, createPeers, createRejected, type Folder, type Note, type Peers, type Rejected } from "./store.ts";
+import {
+  createFolderReader,
+  createForgiven,
+  createPeers,
+  createRejected,
+  type Folder,
+  type Forgiven,
+  type Note,
+  type Peers,
+  type Rejected,
+} from "./store.ts";
 
 /** Of a peer's name that is kept and shown. */
 const MAX_PEER = 300;
@@ -42,12 +53,15 @@ export class Trust {
   readonly issuers: () => Folder;
   readonly rejected: Rejected;
   readonly peers: Peers;
+  readonly forgiven: Forgiven;
   readonly revocations: Revocations;
   readonly #trustedFolder: string;
   readonly #now: () => number;
   readonly #log: Log;
   readonly #notes = createBudget(NOTES_AT_ONCE, NOTE_REFILL_MS, () => performance.now());
   readonly #reported = new Set<string>();
+  /** Warnings of trusted certificates by code and thumbprint, with the day on which the log had them last. */
+  readonly #warned = new Map<string, string>();
 
   constructor({ dir, now, log }: TrustOptions) {
     this.#trustedFolder = path.join(dir, "trusted");
@@ -58,6 +72,7 @@ export class Trust {
     this.issuers = createFolderReader(issuersFolder);
     this.rejected = createRejected(path.join(dir, "rejected"));
     this.peers = createPeers(path.join(dir, "peers"));
+    this.forgiven = createForgiven(path.join(dir, "although-expired"));
     this.revocations = createRevocations([this.#trustedFolder, issuersFolder]);
   }
 
@@ -95,11 +110,18 @@ export class Trust {
       .slice(0, MAX_CANDIDATES);
   }
 
-  /** A person trusts it; false: it was trusted already. Throws the file system's error. */
-  trust(certificate: Certificate): boolean {
+  /**
+   * A person trusts it; false: it was trusted already, in the same way. `forgivenUntil`: until then (epoch ms) although it expires before.
+   * Throws the file system's error.
+   */
+  trust(certificate: Certificate, forgivenUntil?: number): boolean {
+    const { thumbprint } = certificate;
+    const before = this.forgiven.until(thumbprint);
+    if (forgivenUntil === undefined) this.forgiven.remove(thumbprint);
+    else this.forgiven.put(thumbprint, forgivenUntil, this.#iso());
     const isNew = this.#addTrusted(certificate);
-    this.rejected.remove(certificate.thumbprint);
-    return isNew;
+    this.rejected.remove(thumbprint);
+    return isNew || before !== forgivenUntil;
   }
 
   /** A person refuses it; false: it was refused already. Throws the file system's error. */
@@ -113,6 +135,7 @@ export class Trust {
     let wasTrusted = false;
     for (const { certificate: kept, file } of this.trusted().kept)
       if (kept.thumbprint === certificate.thumbprint) wasTrusted = remove(file) || wasTrusted;
+    this.forgiven.remove(certificate.thumbprint);
     return wasTrusted || before?.by !== "person";
   }
 
@@ -124,12 +147,13 @@ export class Trust {
         words: "was rejected on this machine",
         whatNext: `To trust it anyway, type \`${command}\``,
       });
-    const untimely = untimelyAt(this.#now(), leaf, options.of);
+    const life = this.#lifeOf(leaf, options);
+    const untimely = untimelyAt(this.#now(), leaf, life, options);
     if (untimely) return this.#refuse(leaf, options, untimely);
     const backing = await this.#backingOf(chain, leaf);
     if (backing === "trusted") {
       this.#remember(leaf, options);
-      return accepted(leaf, options, false);
+      return this.#accept(leaf, options, life, false);
     }
     if (backing !== "unknown")
       return this.#refuse(leaf, options, {
@@ -137,25 +161,61 @@ export class Trust {
         words: `is not trusted: ${backing.refused.words}`,
         whatNext: `Ask the operator of the authority, or trust this one alone: \`${command}\``,
       });
-    return this.#judgeUnknown(leaf, options, command);
+    return this.#judgeUnknown(leaf, options, life, command);
+  }
+
+  #lifeOf(leaf: Certificate, { of, peer }: Question): CertificateLife {
+    const { subject, thumbprint, notAfter, weaknesses } = leaf;
+    const forgivenUntil = this.#isTrustedItself(leaf) ? this.forgiven.until(thumbprint) : undefined;
+    const holder = peer === "" ? of : `${of} ${peer}`;
+    return { holder, subject, thumbprint, notAfter, weaknesses, ...(forgivenUntil !== undefined && { forgivenUntil }) };
+  }
+
+  #isTrustedItself = ({ thumbprint }: Certificate): boolean =>
+    this.trusted().kept.some(({ certificate }) => certificate.thumbprint === thumbprint);
+
+  /** The log has each warning of it once a day. */
+  #accept(leaf: Certificate, { hosts = [] }: Question, life: CertificateLife, firstUse: boolean): Verdict {
+    const today = this.#iso().slice(0, 10);
+    for (const { code, text } of lifeWarnings(life, this.#now())) {
+      const key = `${code} ${leaf.thumbprint}`;
+      if (this.#warned.get(key) === today) continue;
+      if (this.#warned.size >= MAX_REPORTED) this.#warned.clear();
+      this.#warned.set(key, today);
+      this.#log.warn({ thumbprint: leaf.thumbprint }, text);
+    }
+    return {
+      trusted: true,
+      thumbprint: leaf.thumbprint,
+      firstUse,
+      uris: leaf.uris,
+      hosts: hosts.filter((host) => namesHost(leaf, host)),
+      life,
+    };
   }
 
   /** Nobody vouches for it: the peer's first certificate may be trusted on first use, another than before is refused. */
-  #judgeUnknown(leaf: Certificate, options: Question, command: string): Verdict {
+  #judgeUnknown(leaf: Certificate, options: Question, life: CertificateLife, command: string): Verdict {
     const { of, peer, trust } = options;
     const before = this.peers.get(of, peer);
     if (before && before.thumbprint !== leaf.thumbprint)
       return this.#refuse(leaf, options, {
         problem: "changed",
-        words: `is not the one that this ${of} showed before (thumbprint ${before.thumbprint}, accepted since ${before.since.slice(0, 10)})`,
+        words: `is not the one that this ${of} showed before (thumbprint ${before.thumbprint}, accepted since ${before.since.slice(0, 10)})${trust === "first_use" ? "; first_use accepts the first one only" : ""}`,
         whatNext: `If it was renewed there, type \`${command}\`. If it was not renewed, somebody may intercept the connection`,
       });
     // A known one that is no longer trusted was removed by a person: first use does not bring it back.
     // Nor does it trust one that would make others trusted.
-    if (trust === "first_use" && !before && !leaf.isAuthority && this.#trustFirst(leaf, options)) return accepted(leaf, options, true);
+    const isFirst = trust === "first_use" && !before && !leaf.isAuthority;
+    if (isFirst && this.#trustFirst(leaf, options)) return this.#accept(leaf, options, life, true);
+    const why = before
+      ? "; first_use does not trust it a second time, because a person has removed it since"
+      : leaf.isAuthority
+        ? "; first_use does not trust it, because it is an authority: all that it signs would be trusted"
+        : `; first_use does not trust it, because another one of this ${of} was accepted at the same moment`;
     return this.#refuse(leaf, options, {
       problem: "untrusted",
-      words: "is not trusted on this machine",
+      words: `is not trusted on this machine${trust === "first_use" ? why : ""}`,
       whatNext: `If it is the right one, type \`${command}\``,
     });
   }
@@ -254,15 +314,27 @@ interface Refusal {
   readonly whatNext: string;
 }
 
-/** Undefined: it is valid at this time (epoch ms). Pure. */
-function untimelyAt(nowMs: number, { notBefore, notAfter }: Certificate, of: JudgeOptions["of"]): Refusal | undefined {
+/** Undefined: it is valid at this time (epoch ms), or a person trusts it although it has expired. Pure. */
+function untimelyAt(
+  nowMs: number,
+  { notBefore, notAfter }: Certificate,
+  life: CertificateLife,
+  { of, trust }: Question,
+): Refusal | undefined {
   const today = `the clock of this machine says ${minute(nowMs)}`;
-  if (nowMs > notAfter)
+  if (nowMs > notAfter && !isForgiven(life, nowMs)) {
+    const { forgivenUntil, thumbprint } = life;
+    const over =
+      forgivenUntil === undefined
+        ? ""
+        : `; a person trusted it although expired until the end of ${lastDayOf(forgivenUntil)}, which is over`;
+    const firstUse = trust === "first_use" && forgivenUntil === undefined ? "; first_use does not trust an expired one" : "";
     return {
       problem: "expired",
-      words: `expired on ${dayOf(notAfter)}; ${today}`,
-      whatNext: `Renew the certificate at the ${of}, or set the clock right.`,
+      words: `expired on ${dayOf(notAfter)}${over}${firstUse}; ${today}`,
+      whatNext: `Renew the certificate at the ${of}, or set the clock right. Until it is renewed, \`sudo collector pki trust ${thumbprint} --although-expired-until DATE\` trusts it to the end of that day.`,
     };
+  }
   if (nowMs < notBefore)
     return {
       problem: "not_yet_valid",
@@ -273,14 +345,6 @@ function untimelyAt(nowMs: number, { notBefore, notAfter }: Certificate, of: Jud
 }
 
 const minute = (ms: number): string => `${new Date(ms).toISOString().slice(0, 16)}Z`;
-
-const accepted = (leaf: Certificate, { hosts = [] }: Question, firstUse: boolean): Verdict => ({
-  trusted: true,
-  thumbprint: leaf.thumbprint,
-  firstUse,
-  uris: leaf.uris,
-  hosts: hosts.filter((host) => namesHost(leaf, host)),
-});
 
 const introduction = ({ subject, thumbprint, notBefore, notAfter }: Certificate, { of, peer }: Question): string =>
   `The certificate of the ${of}${peer === "" ? "" : ` ${peer}`} (subject ${subject}, thumbprint ${thumbprint}, valid ${dayOf(notBefore)} to ${dayOf(notAfter)})`;

@@ -53,7 +53,10 @@ export interface ConnectOptions extends WayOptions {
   readonly rate?: PublishRate;
   /** What is known of the link from earlier openings; absent: nothing, and nothing is kept. */
   readonly link?: LinkWindow;
-  readonly will: LastWill;
+  /** Absent: it only listens, and needs none. */
+  readonly will?: LastWill;
+  /** Largest packet of the broker. Absent: what it sends to one that publishes is small. */
+  readonly maxIncomingBytes?: number;
   /** 0: a broker that takes no publish of QoS 1 is enough. Absent: it is not. */
   readonly leastQos?: 0 | undefined;
   /** When the last connection was begun, monotonic ms; absent: connections follow each other without a pause. */
@@ -131,6 +134,7 @@ const endpointOf = ({ host, port }: ConnectOptions): string => `${host}:${port}`
  * once without; what it then takes was refused for its will.
  */
 async function attemptWithWill(options: ConnectOptions, version: 4 | 5, ctx: Context): Promise<Connection> {
+  if (!options.will) return await attempt(options, version, "none", ctx);
   if (options.will.isRequired) return await attempt(options, version, "passing", ctx);
   try {
     return await attempt(options, version, "kept", ctx);
@@ -185,7 +189,7 @@ async function attempt(options: ConnectOptions, version: 4 | 5, will: Will, ctx:
     return new MqttConnection(client, socket, connack, version, {
       ...options,
       link,
-      retains: will !== "passing" || options.will.isRequired === true,
+      retains: will !== "passing" || options.will?.isRequired === true,
       refusedWill,
     });
   } catch (error) {
@@ -212,10 +216,11 @@ function createClient(socket: Duplex, options: ConnectOptions, version: 4 | 5, w
     incomingStore: new Store({ clean: false }),
     ...(options.username !== undefined && { username: options.username }),
     ...(options.password !== undefined && { password: options.password }),
-    ...(version === 5 && { properties: { maximumPacketSize: MAX_INCOMING_BYTES } }),
-    ...(will !== "none" && {
-      will: { topic: options.will.topic, payload: willPayload(options.will), qos: options.leastQos ?? 1, retain: will === "kept" },
-    }),
+    ...(version === 5 && { properties: { maximumPacketSize: options.maxIncomingBytes ?? MAX_INCOMING_BYTES } }),
+    ...(will !== "none" &&
+      options.will && {
+        will: { topic: options.will.topic, payload: willPayload(options.will), qos: options.leastQos ?? 1, retain: will === "kept" },
+      }),
     log: () => {},
   });
 }
@@ -245,7 +250,7 @@ function connackOf(client: MqttClient, socket: Duplex, version: 4 | 5, options: 
       const refused = error && tls && tlsReason(error, endpoint, tls);
       if (refused) return fail(refused);
       const reason = error
-        ? withHint(toReasonError(error), hint, step)
+        ? withHint(reasonOfClient(error, endpoint), hint, step)
         : new ReasonError("CONNECTION_CLOSED", `the broker ${endpoint} closed the connection before it answered CONNECT${hint}`, {
             nextStep: step,
           });
@@ -253,8 +258,13 @@ function connackOf(client: MqttClient, socket: Duplex, version: 4 | 5, options: 
     };
     client.once("connect", done);
     // Before the library sees it, to which it is no MQTT.
-    if (!tls && websocketPath === undefined)
-      socket.prependOnceListener("data", (bytes: Buffer) => isTlsRecord(bytes) && fail(speaksTls(endpoint, sink)));
+    const isPlain = !tls && websocketPath === undefined;
+    socket.prependOnceListener("data", (bytes: Buffer) => {
+      if (isPlain && isTlsRecord(bytes)) fail(speaksTls(endpoint, sink));
+      else if (bytes.toString("latin1", 0, 5) === "HTTP/") fail(speaksHttp(endpoint, sink));
+      else if (!FIRST_PACKETS.has(bytes[0] ?? CONNACK))
+        fail(violation(`the broker ${endpoint} does not follow MQTT: it answers CONNECT with ${shown(bytes)}`));
+    });
     client.on("error", (error) => {
       if (!(error instanceof ErrorWithReasonCode) || typeof error.code !== "number") return closed(error);
       const refused = connectRefused(endpoint, ReasonCodes[error.code as keyof typeof ReasonCodes], error.code, {
@@ -281,6 +291,19 @@ const speaksTls = (endpoint: string, sink: string): ReasonError =>
       nextStep: `Type \`sudo collector sink set ${sink} tls=true\`, or use the broker's port without TLS.`,
     },
   );
+
+/** MQTT 5.0, 3.2: a server answers CONNECT with CONNACK, or AUTH before it. */
+const CONNACK = 0x20;
+const FIRST_PACKETS: ReadonlySet<number> = new Set([CONNACK, 0xf0]);
+const MAX_SHOWN_BYTES = 16;
+const shown = (bytes: Buffer): string => bytes.toString("hex", 0, MAX_SHOWN_BYTES).replace(/..(?=.)/g, "$& ");
+
+/** RFC 9112, 4: a status line. */
+const speaksHttp = (endpoint: string, sink: string): ReasonError =>
+  new ReasonError("UNKNOWN", `the broker ${endpoint} does not follow MQTT: a web server answers there (HTTP)`, {
+    condition: "protocol_violation",
+    nextStep: `Correct the port (\`sudo collector sink set ${sink} port=1883\`), or, where the web server passes MQTT on, type \`sudo collector sink set ${sink} websocket_path=/mqtt\`.`,
+  });
 
 const withHint = (reason: ReasonError, hint: string, nextStep: string | undefined): ReasonError =>
   hint !== "" && (reason.reason.type === "CONNECTION_CLOSED" || reason.reason.type === "CONNECTION_RESET")
@@ -329,7 +352,7 @@ class MqttConnection implements Connection {
   readonly #qos0: Qos0Sender;
   readonly #mostQos: number;
   readonly #hasRequiredWill: boolean;
-  #maxIncomingBytes = MAX_INCOMING_BYTES;
+  #maxIncomingBytes: number;
   readonly #publishes: PublishQueue;
   readonly #rate: PublishRate;
   #lose: (reason: ReasonError) => void = () => {};
@@ -355,7 +378,8 @@ class MqttConnection implements Connection {
     this.#sender = new Qos1Sender(socket, version);
     this.#qos0 = new Qos0Sender(socket, version);
     this.#mostQos = granted?.maximumQoS ?? 1;
-    this.#hasRequiredWill = options.will.isRequired === true;
+    this.#hasRequiredWill = options.will?.isRequired === true;
+    this.#maxIncomingBytes = options.maxIncomingBytes ?? MAX_INCOMING_BYTES;
     this.link = options.link;
     this.lost = new Promise((done) => {
       this.#lose = done;
@@ -400,7 +424,7 @@ class MqttConnection implements Connection {
   }
 
   async subscribe(topics: readonly string[], take: TakeMessage): Promise<readonly string[]> {
-    this.#maxIncomingBytes = MAX_SUBSCRIBED_BYTES;
+    this.#maxIncomingBytes = Math.max(this.#maxIncomingBytes, MAX_SUBSCRIBED_BYTES);
     this.#client.on("message", (topic, payload) => take(topic, payload));
     const granted = new Promise<readonly number[]>((done) => {
       this.#client.on("packetreceive", (packet) => packet.cmd === "suback" && done(packet.granted.map(Number)));

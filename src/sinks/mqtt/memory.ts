@@ -4,6 +4,8 @@ import { LinkWindow } from "../lib/link-window.ts";
 import { PublishRate } from "../lib/publish-rate.ts";
 import type { MemoryLocation, SinkMemory } from "../sink.ts";
 import { HeldTopics } from "./held-topics.ts";
+import { ManifestJournal } from "./manifest/journal.ts";
+import { Manifest } from "./manifest/manifest.ts";
 import { RetainedTopics } from "./retained-topics.ts";
 import { RetainedValues } from "./retained-values.ts";
 import { newPreference, type PreferenceMemory } from "./second-broker.ts";
@@ -36,6 +38,8 @@ export interface MqttMemory extends SinkMemory {
   readonly rate: PublishRate;
   readonly owners: TopicOwners;
   readonly sparkplug: SparkplugMemory;
+  /** Reads what the broker has acknowledged from its file, once. */
+  readonly manifest: () => Manifest;
 }
 
 const RATE_WORDS = {
@@ -76,8 +80,17 @@ function openBrokerMemory(location: MemoryLocation): MqttMemory {
   const rateFile = new SinkFile(location, `${uuid}.rate`, rateSchema, RATE_WORDS);
   const rate = new PublishRate(rateFile.read(), (learned) => (learned ? rateFile.write(learned) : rateFile.remove()));
   const bdSeq = new BdSeq(location);
+  const journal = new ManifestJournal(location);
+  let opened: Manifest | undefined;
+  const manifest = (): Manifest => {
+    opened ??= new Manifest(journal);
+    return opened;
+  };
   const close = (removed: boolean): void => {
-    if (removed) rateFile.remove();
+    if (removed) {
+      rateFile.remove();
+      journal.remove();
+    }
     bdSeq.close(removed);
     retained.close(removed);
     retainedValues.close(removed);
@@ -94,5 +107,5 @@ function openBrokerMemory(location: MemoryLocation): MqttMemory {
     owners: new TopicOwners(),
     sparkplug: { bdSeq, node: newNodeMemory() },
   };
-  return { retained, retainedValues, rate, ...fresh, close };
+  return { retained, retainedValues, rate, manifest, ...fresh, close };
 }

@@ -12,6 +12,8 @@ export interface Retained {
   readonly payload: string;
   /** Same key: nothing has changed but what moves by itself (the last readout, the next try). */
   readonly key: string;
+  /** Tells payloads apart. Absent: the payload does. */
+  readonly version?: string;
 }
 
 /** Retained status and metadata by topic. Pure. */

@@ -10,6 +10,9 @@ describe("settings that do not fit", () => {
     [{ payload: "raw", compression: "gzip" }, "p/{variable}", /^compression: payload: raw/],
     [{ payload: "columns", home_assistant: "homeassistant" }, "p", /^home_assistant: /],
     [{ home_assistant: "homeassistant", compression: "gzip" }, "p", /^home_assistant: /],
+    [{ manifest: true, payload: "value" }, "p/{variable}", /^manifest: payload: value.*use envelope, columns or rows/],
+    [{ manifest: true, payload: "sparkplug" }, "p", /^manifest: payload: sparkplug/],
+    [{ manifest: true, qos: 0 }, "p", /^manifest: with qos: 0/],
   ])("%j with the topic %s are named with what would be right", (settings, topic, words) => {
     expect(need(settings, topic)).toMatch(words);
   });
@@ -17,6 +20,7 @@ describe("settings that do not fit", () => {
   test("words of the settings, and those that need none, fit", () => {
     expect(need({ topic_words: { site: "plant/7" } }, "{site}/{collector}/{machine}/{source}")).toBeUndefined();
     expect(need({ payload: "columns", compression: "gzip" })).toBeUndefined();
+    expect(need({ manifest: true, payload: "rows" })).toBeUndefined();
   });
 
   test.each([

@@ -162,6 +162,12 @@ export const settingsSchema = z.strictObject({
     .enum(["iso", "epoch_ms"])
     .default("iso")
     .describe("How times are written in rows: ISO 8601 in UTC with three digits, or as a number of milliseconds since 1970"),
+  manifest: z
+    .boolean()
+    .default(false)
+    .describe(
+      "Whether the sink publishes, for each source, what the broker has acknowledged of the last 60 minutes, for `collector verify`; needs qos: 1 and payload envelope, columns or rows",
+    ),
   retain: z
     .boolean()
     .default(false)
@@ -204,6 +210,9 @@ export function topicNeed({ payload, retain, topic_words: words = {}, ...others 
   if (payload === "sparkplug" && fallback !== undefined) return "fallback: is not for payload: sparkplug; name one broker";
   if (payload === "sparkplug" && (others.compression !== "none" || others.home_assistant !== undefined))
     return "payload: sparkplug goes with neither compression nor home_assistant; leave both out";
+  if (others.manifest && payload !== "envelope" && payload !== "columns" && payload !== "rows")
+    return `manifest: payload: ${payload} names neither source nor variable in a message, so that nothing could be verified; use envelope, columns or rows`;
+  if (others.manifest && others.qos === 0) return "manifest: with qos: 0 the broker acknowledges nothing; use qos: 1";
   if (payload === "sparkplug") return undefined;
   if (edgeNodeId !== undefined) return `edge_node_id needs payload: sparkplug, and payload is ${payload}`;
   if (primaryHostId !== undefined) return `primary_host_id needs payload: sparkplug, and payload is ${payload}`;

@@ -1,4 +1,5 @@
 import type { Context } from "../../model/context.ts";
+import { isLossReason } from "../../model/loss.ts";
 import { nameInCommand } from "../../model/name-in-command.ts";
 import { proxyIn } from "../../model/proxy-address.ts";
 import { ReasonError } from "../../model/reason.ts";
@@ -11,6 +12,7 @@ import { defineSink, type OlderBounds, type OpenInput, type PublishedLoss, type 
 import { type Connection, type ConnectOptions, connectMqtt } from "./connect.ts";
 import { facts } from "./facts.ts";
 import { linkReport, WRITES } from "./link-report.ts";
+import { ManifestTopics } from "./manifest/topics.ts";
 import { type MqttMemories, type MqttMemory, openMemory } from "./memory.ts";
 import { writeLoss } from "./message.ts";
 import { rateWarnings } from "./rate-warnings.ts";
@@ -21,11 +23,20 @@ import { deviceId } from "./sparkplug/topics.ts";
 import { StatusChannel } from "./status-channel.ts";
 import { StatusTopics } from "./status-topics.ts";
 import { TopicNotes } from "./topic-notes.ts";
-import { collectorStatusTopic, collisionHint, dataTopic, escapeLevel, lossTopic, parseTopic, type TopicPlan } from "./topics.ts";
+import {
+  collectorStatusTopic,
+  collisionHint,
+  dataTopic,
+  escapeLevel,
+  lossTopic,
+  parseTopic,
+  sourceStatusTopic,
+  type TopicPlan,
+} from "./topics.ts";
 import { maxPayloadBytes, ValuePublisher } from "./values.ts";
 import { openWay, type WayOptions } from "./way.ts";
 
-type Input = OpenInput<MqttDetails, MqttSettings, MqttMemories>;
+export type Input = OpenInput<MqttDetails, MqttSettings, MqttMemories>;
 
 const OFFLINE_TIMEOUT_MS = 500;
 
@@ -55,16 +66,34 @@ export default defineSink<MqttDetails, MqttSettings, MqttMemories>({
     const lonely = passwordWithoutUser(input);
     if (lonely) throw lonely;
     const memory = input.memory ?? openMemory({ folder: undefined, uuid: input.uuid, endpoint: `${host}:${port}`, log: ctx.log });
-    const { collector, settings, details } = input;
+    const { settings } = input;
     const { payload } = settings;
     if (payload === "sparkplug")
       return await openSparkplug({ options: connectOptions(input, memory), identifiers: identifiersOf(input), memory, ...settings }, ctx);
-    const words = { ...(collector !== undefined && { collector: escapeLevel(collector) }), ...settings.topic_words };
-    const opening = { input, settings: { ...settings, payload }, plan: parseTopic(withWords(details.topic, words)), ctx };
+    const opening = { input, settings: { ...settings, payload }, plan: planOf(input), ctx };
     const second = brokerIn(settings.fallback);
     return second ? await openOneOfTwo(opening, memory, second) : await openAt({ host, port }, { ...opening, memory });
   },
+  async probe(input, tell, ctx) {
+    const lonely = passwordWithoutUser(input);
+    if (lonely) throw lonely;
+    const { uuid, details, settings } = input;
+    const memory = openMemory({ folder: undefined, uuid, endpoint: `${details.host}:${details.port}`, log: ctx.log });
+    const isTried = settings.payload !== "sparkplug" && settings.qos === 1;
+    const topic = isTried ? sourceStatusTopic(planOf(input), PROBE) : undefined;
+    const { probeBroker } = await import("./probe.ts");
+    await probeBroker({ connect: { ...connectOptions(input, memory), leastQos: isTried ? undefined : 0 }, topic }, tell, ctx);
+  },
 });
+
+/** A word that no data source has; its status topic is where the right to publish is tried. */
+const PROBE = "collector-probe";
+
+/** The topics of a sink. Throws ReasonError. */
+export function planOf({ collector, settings, details }: Pick<Input, "collector" | "settings" | "details">): TopicPlan {
+  const words = { ...(collector !== undefined && { collector: escapeLevel(collector) }), ...settings.topic_words };
+  return parseTopic(withWords(details.topic, words));
+}
 
 interface Opening {
   readonly input: Input;
@@ -145,7 +174,7 @@ function identifiersOf({ uuid, details, settings }: Input) {
   return { topics: { group, node: given ?? deviceId(details.client_id ?? defaultClientId(uuid)) }, host };
 }
 
-function connectOptions({ uuid, name, details, settings: local, secrets }: Input, memory: MqttMemory): Omit<ConnectOptions, "will"> {
+export function connectOptions({ uuid, name, details, settings: local, secrets }: Input, memory: MqttMemory): Omit<ConnectOptions, "will"> {
   return {
     host: details.host,
     port: details.port,
@@ -188,6 +217,8 @@ class MqttSink implements Sink {
   readonly #values: ValuePublisher;
   readonly #channel: StatusChannel;
   readonly #status: StatusTopics;
+  /** Undefined: the settings want no manifest, or only values are published over this connection. */
+  readonly #manifests: ManifestTopics | undefined;
   /** Status and metadata are published. */
   readonly #hasStatus: boolean;
 
@@ -210,6 +241,7 @@ class MqttSink implements Sink {
       qos: local.qos,
       retained: local.retain && connection.canRetain ? memory.retainedValues : undefined,
       held: memory.held,
+      manifest: local.manifest ? memory.manifest() : undefined,
       holdMs: local.hold_refused,
       maxPacketBytes,
       limitTooLow: (reason) => {
@@ -241,8 +273,20 @@ class MqttSink implements Sink {
     // A broker that ended the connection itself, and said that it was for the rate, has kept what it had.
     if (!memory.isSameBroker) memory.published.clear();
     memory.isSameBroker = false;
+    const maxBytes = (topic: string): number => maxPayloadBytes(topic, maxPacketBytes);
+    if (local.manifest && suspended === undefined)
+      this.#manifests = new ManifestTopics({
+        manifest: memory.manifest(),
+        plan,
+        channel: this.#channel,
+        connection,
+        notes: this.#notes,
+        maxBytes,
+        retains: (topic) => memory.retained.add(topic),
+      });
     this.#status = new StatusTopics(this.#channel, plan, memory.retained, {
-      maxBytes: (topic) => maxPayloadBytes(topic, maxPacketBytes),
+      maxBytes,
+      manifests: this.#manifests,
       notes: this.#notes,
       maxPacketBytes,
       values: memory.retainedValues,
@@ -290,12 +334,14 @@ class MqttSink implements Sink {
 
   async describe(sources: readonly SourceReport[]): Promise<void> {
     this.#memory.owners.describe(sources);
+    await this.#manifests?.publishDue();
     if (!this.#hasStatus) return;
     await this.#status.describe(sources);
     this.#channel.published();
   }
 
   async publishLoss(loss: PublishedLoss): Promise<boolean> {
+    if (this.#manifests && isLossReason(loss.reason)) this.#memory.manifest().lost(loss);
     if (this.#channel.suspended !== undefined) return false;
     const topic = lossTopic(this.#plan);
     const refusal = await this.#channel.publish(topic, writeLoss(loss), false);
@@ -311,10 +357,11 @@ class MqttSink implements Sink {
   async close(): Promise<void> {
     this.#second?.stop();
     const topic = collectorStatusTopic(this.#plan);
-    if (this.#hasStatus && this.#memory.retained.has(topic)) {
-      const late = new Promise<void>((done) => setTimeout(done, OFFLINE_TIMEOUT_MS).unref());
+    const late = new Promise<void>((done) => setTimeout(done, OFFLINE_TIMEOUT_MS).unref());
+    const last = this.#manifests?.publishLast().catch(() => {});
+    if (last) await Promise.race([last, late]);
+    if (this.#hasStatus && this.#memory.retained.has(topic))
       await Promise.race([this.#connection.publish(topic, OFFLINE, true).catch(() => {}), late]);
-    }
     await this.#connection.close();
   }
 }

@@ -3,6 +3,7 @@ import type { SourceReport } from "../../model/report.ts";
 import { type Warning, warning } from "../../model/warning.ts";
 import type { LinkWindow } from "../lib/link-window.ts";
 import { discoveryOf } from "./home-assistant.ts";
+import type { ManifestTopics } from "./manifest/topics.ts";
 import { type Retained, retainedOf } from "./retained.ts";
 import type { RetainedTopics } from "./retained-topics.ts";
 import type { RetainedValues } from "./retained-values.ts";
@@ -26,6 +27,8 @@ export interface StatusTopicsOptions {
   /** Messages that the broker has; empty where that is not known. */
   readonly published: PublishedStatus;
   readonly notes: TopicNotes;
+  /** Undefined: there are no manifests. */
+  readonly manifests?: ManifestTopics | undefined;
 }
 
 /** Status fields that change all the time (last readout, next try) are published at most this often. */
@@ -62,11 +65,13 @@ export class StatusTopics {
 
   /** Publishes what has changed, and clears the topics of sources that are gone. Throws ReasonError when the connection is lost. */
   async describe(sources: readonly SourceReport[]): Promise<void> {
-    const desired = retainedOf(this.#plan, sources.filter(this.#options.ownsName));
+    const owners = sources.filter(this.#options.ownsName);
+    const desired = retainedOf(this.#plan, owners);
     this.#addDiscovery(desired, sources);
     const own = collectorStatusTopic(this.#plan);
-    const { notes } = this.#options;
-    notes.keepOnly((topic) => topic === own || topic === lossTopic(this.#plan) || desired.has(topic));
+    const { notes, manifests } = this.#options;
+    for (const [topic, one] of manifests?.retained(owners) ?? []) desired.set(topic, one);
+    notes.keepOnly((topic) => topic === own || topic === lossTopic(this.#plan) || desired.has(topic) || manifests?.isOwn(topic) === true);
     const due = notes.takeDue(performance.now());
     if (due.has(own)) await this.announce();
     await this.#clearValues(sources);
@@ -77,7 +82,7 @@ export class StatusTopics {
       if (notes.isRefused(topic) && !due.has(topic)) continue;
       const before = this.#published.get(topic);
       const atMs = performance.now();
-      const [key, payload] = [digest(retained.key), digest(retained.payload)];
+      const [key, payload] = [digest(retained.key), retained.version ?? digest(retained.payload)];
       if (before && before.key === key && (before.payload === payload || atMs - before.atMs < refreshMs)) continue;
       if (this.#postpones(topic, retained)) continue;
       if (await this.#retain(topic, retained.payload)) this.#published.set(topic, { key, payload, atMs });

@@ -104,6 +104,17 @@ export const lossTopic = ({ prefix }: TopicPlan): string => `${prefix}gap`;
 export const sourceStatusTopic = ({ prefix }: TopicPlan, source: string): string => `${prefix}status/${escapeLevel(source)}`;
 /** Retained: the variables of one source. */
 export const sourceMetaTopic = ({ prefix }: TopicPlan, source: string): string => `${prefix}meta/${escapeLevel(source)}`;
+/** Retained: what the broker has acknowledged of one source. No name of a source or variable leads below `meta`. */
+export const manifestTopic = (plan: TopicPlan, source: string): string => `${sourceMetaTopic(plan, source)}/manifest`;
+/** Not retained: the same of one minute. */
+export const minuteTopic = (plan: TopicPlan, source: string): string => `${sourceMetaTopic(plan, source)}/minute`;
+
+/** Filters for all values of a sink, and for its manifests with the records of minutes. */
+export function topicFilters({ parts, prefix }: TopicPlan): { readonly data: string; readonly manifests: readonly string[] } {
+  const topic = parts.map((part) => ("text" in part ? part.text : "\0")).join("");
+  const levels = topic.split("/").map((level) => (level.includes("\0") ? "+" : level));
+  return { data: levels.join("/"), manifests: [`${prefix}meta/+/manifest`, `${prefix}meta/+/minute`] };
+}
 
 /**
  * A name as one topic level. Injective: different names stay different. What a topic cannot hold or would read otherwise

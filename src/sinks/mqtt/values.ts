@@ -6,6 +6,8 @@ import type { BatchPart, Hold, Refusal, SinkBatch, WriteResult } from "../sink.t
 import { CONTENT_TYPES, type Compression, compressed } from "./compression.ts";
 import type { Connection } from "./connect.ts";
 import type { HeldTopics } from "./held-topics.ts";
+import { type Content, type PublishedMessage, parseExact, readoutsIn } from "./manifest/content.ts";
+import type { Manifest } from "./manifest/manifest.ts";
 import { type Message, type MessageOptions, writeBatch, writeEach } from "./message.ts";
 import { PayloadPool } from "./payload-pool.ts";
 import type { Feed, Publish, PublishOutcome, UserProperties } from "./publish-queue.ts";
@@ -26,6 +28,8 @@ export interface ValueOptions {
   /** Which values the broker keeps; absent: none. */
   readonly retained?: RetainedValues | undefined;
   readonly held: HeldTopics;
+  /** Counts what the broker acknowledges; absent: nothing does. */
+  readonly manifest?: Manifest | undefined;
   /** How long what the broker refuses for now is held. */
   readonly holdMs: number;
   /** Of a whole publish. */
@@ -41,6 +45,8 @@ interface TopicMessage extends Message {
   readonly time?: number;
   readonly userProperties?: UserProperties;
   readonly contentType?: string;
+  /** Counted by the manifest once the broker has it. */
+  readonly content?: Content;
 }
 
 /** Of one variable, and where it goes. */
@@ -98,7 +104,7 @@ export class ValuePublisher {
 
   /** Resolves once the broker has the batch, except what the result names. Throws ReasonError when the connection is lost. */
   write(batch: SinkBatch, ctx: Context): Promise<WriteResult> {
-    const tally = new Tally(batch, this.#options.maxPacketBytes);
+    const tally = new Tally(batch, this.#options);
     const messages = this.#messagesOf(batch, tally);
     return new Promise((done, fail) => {
       let [made, settled] = [0, 0];
@@ -121,7 +127,7 @@ export class ValuePublisher {
             this.#underWay--;
             this.#payloads.giveBack(message.payload);
             if (outcome.type === "accepted") {
-              this.#options.held.accepted(message.topic);
+              this.#accepted(message, tally);
               settled++;
               check();
               return;
@@ -150,7 +156,7 @@ export class ValuePublisher {
   /** Settles a message that the broker has answered; publishes it in smaller ones where it is too large for it. */
   async #settle(batch: SinkBatch, message: TopicMessage, outcome: PublishOutcome, id: string, tally: Tally, ctx: Context): Promise<void> {
     const { topic, payload, values } = message;
-    if (outcome.type === "accepted") return this.#options.held.accepted(topic);
+    if (outcome.type === "accepted") return this.#accepted(message, tally);
     if (outcome.type === "of_topic") return tally.refuse(values, outcome.detail);
     // Going over a batch decodes it: not before it has to be.
     const parts = message.parts ?? wholeOf(batch);
@@ -171,6 +177,11 @@ export class ValuePublisher {
     }
   }
 
+  #accepted({ topic, content }: TopicMessage, tally: Tally): void {
+    this.#options.held.accepted(topic);
+    if (content) tally.accept(content);
+  }
+
   async #publish({ topic, payload, retain = false, userProperties, contentType }: TopicMessage): Promise<PublishOutcome> {
     this.#underWay++;
     try {
@@ -187,7 +198,7 @@ export class ValuePublisher {
   *#messagesOf(batch: SinkBatch, tally: Tally): Generator<TopicMessage, undefined> {
     const { held, holdMs } = this.#options;
     for (const written of this.#allOf(batch, tally)) {
-      const message = this.#compressed(written);
+      const message = this.#compressed(this.#options.manifest ? { ...written, content: contentOf(written.payload) } : written);
       const holding = batch.isRetry ? undefined : held.heldWith(message.topic, performance.now());
       if (holding) tally.hold(message.parts ?? wholeOf(batch), holding.detail, { forMs: holdMs, next: holding.next });
       else yield message;
@@ -290,17 +301,38 @@ function throwIfStopped({ signal }: Context): void {
 /** In order nothing overtakes it. */
 const isOlder = ({ backlog, inOrder = false }: SinkBatch): boolean => backlog && !inOrder;
 
-/** What the broker has refused of one batch. */
+/** The content of a message of ours: no other form of payload has a manifest. */
+function contentOf(payload: Buffer): Content {
+  const [readouts] = readoutsIn(parseExact(payload.toString()) as PublishedMessage);
+  return readouts?.content ?? new Map();
+}
+
+/** The outcome of one batch: taken and refused. */
 class Tally {
+  readonly #batch: Pick<SinkBatch, "id" | "layout">;
   readonly #source: string;
   readonly #maxPacketBytes: number;
+  readonly #manifest: Manifest | undefined;
+  readonly #taken: Content = new Map();
+  #isCounted = false;
   readonly #refusals: Refusal[] = [];
   #refused = 0;
   #detail: string | undefined;
 
-  constructor({ layout }: SinkBatch, maxPacketBytes: number) {
+  constructor({ id, layout }: SinkBatch, { maxPacketBytes, manifest }: ValueOptions) {
+    this.#batch = { id, layout };
     this.#source = layout.source.name;
     this.#maxPacketBytes = maxPacketBytes;
+    this.#manifest = manifest;
+  }
+
+  /** The broker has a message with this content. */
+  accept(content: Content): void {
+    for (const [time, entries] of content) {
+      const before = this.#taken.get(time);
+      if (!before) this.#taken.set(time, entries);
+      else for (const entry of entries) before.add(entry);
+    }
   }
 
   /** Drops values, whatever message they are in. */
@@ -326,7 +358,10 @@ class Tally {
     this.#refusals.push({ parts, detail: `${detail}; it was of ${this.#source}` });
   }
 
+  /** A batch that ends with the connection is not counted: all of it comes again. */
   result(): WriteResult {
+    if (!this.#isCounted) this.#manifest?.delivered(this.#batch.layout.source, this.#batch.id, this.#taken);
+    this.#isCounted = true;
     return {
       refused: this.#refused,
       ...(this.#detail !== undefined && { detail: this.#detail }),

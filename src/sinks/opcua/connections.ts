@@ -1,3 +1,4 @@
+import { createHash } from "node:crypto";
 import type { Server, Socket } from "node:net";
 import type { OPCUAServer } from "node-opcua-server";
 import { budgetLog } from "../../lib/log-budget.ts";
@@ -86,6 +87,20 @@ export class Connections {
   bound(): void {
     this.#cutOffStuck();
     this.#boundUnacknowledged();
+  }
+
+  /** Ends the connections that were opened with one of these certificates (SHA-1, upper-case hex). */
+  endOf(thumbprints: ReadonlySet<string>): void {
+    if (thumbprints.size === 0) return;
+    const channels = this.#server.endpoints.flatMap((endpoint) => endpoint.getChannels());
+    const ended = new Set(channels.filter(({ clientCertificate: der }) => der && thumbprints.has(thumbprintOf(der))).map(addressOf));
+    for (const socket of [...this.#sockets.keys()].filter((one) => ended.has(addressOf(one)))) {
+      this.#log.warn(
+        { client: socket.remoteAddress },
+        "ended the connection of an OPC UA client: the trust in its expired certificate is over",
+      );
+      socket.destroy();
+    }
   }
 
   isListening(): boolean {
@@ -197,6 +212,8 @@ export class Connections {
     }
   }
 }
+
+const thumbprintOf = (der: Uint8Array): string => createHash("sha1").update(der).digest("hex").toUpperCase();
 
 const addressOf = ({ remoteAddress, remotePort }: { readonly remoteAddress?: unknown; readonly remotePort?: unknown }): string =>
   `${remoteAddress} ${remotePort}`;

@@ -164,7 +164,7 @@ class HostedServer implements Sink {
     const { notes, serving, connections, trust, logIns, server, maxSessions } = this.#parts;
     const notice = this.#notice === undefined ? [] : [warning("own_certificate_expires", this.#notice)];
     const clients = [...connections.warnings(), ...crowdingWords(server.crowding, maxSessions), ...logIns.warnings(), ...trust.refused()];
-    return [...notes, ...serving.warnings(), ...notice, ...clients];
+    return [...notes, ...serving.warnings(), ...notice, ...clients, ...trust.lives()];
   }
 
   watchWarnings(changed: () => void): void {
@@ -207,9 +207,10 @@ class HostedServer implements Sink {
   async #sweep(): Promise<void> {
     if (this.#isSweeping) return;
     this.#isSweeping = true;
-    const { connections, serving, log } = this.#parts;
+    const { connections, serving, trust, log } = this.#parts;
     try {
       connections.bound();
+      connections.endOf(trust.over());
       await serving.sweep();
       this.lookAtWarnings();
       if (!connections.isListening()) this.#lose(new ReasonError("CONNECTION_CLOSED", "the OPC UA server no longer listens"));

@@ -18,13 +18,40 @@ const pkiOf = (judge: Pki["judge"]): Pki => ({
   user: () => Promise.reject(new Error("none")),
 });
 
+const DAY_MS = 24 * 3_600_000;
+const trustedUntil = (notAfter: number, forgivenUntil?: number): Verdict => {
+  const life = {
+    holder: "client urn:scada",
+    subject: "CN=scada",
+    thumbprint: "A",
+    notAfter,
+    weaknesses: [],
+    ...(forgivenUntil !== undefined && { forgivenUntil }),
+  };
+  return { trusted: true, thumbprint: "A", firstUse: false, uris: [], hosts: [], life };
+};
+
 describe("createClientTrust", () => {
+  test("tells of clients whose certificates end soon, until they show others", async () => {
+    let verdict = trustedUntil(Date.now() + 10.5 * DAY_MS);
+    const trust = createClientTrust({ pki: pkiOf(async () => verdict), onRefused: () => {} });
+    const own = Buffer.from(rig.client.own.certificate);
+    await trust.checkCertificate(own);
+    expect(textsOf(trust.lives())).toEqual([expect.stringMatching(/^the certificate of the client urn:scada .* in 10 days/)]);
+    verdict = trustedUntil(Date.now() + 365 * DAY_MS);
+    await trust.checkCertificate(own);
+    expect(trust.lives()).toEqual([]);
+    verdict = trustedUntil(Date.now() - DAY_MS, Date.now() - 1);
+    await trust.checkCertificate(own);
+    expect([...trust.over()]).toEqual(["A"]);
+  });
+
   test("asks for the peer that the certificate itself names, strictly", async () => {
     const asked: unknown[] = [];
     const trust = createClientTrust({
       pki: pkiOf(async (chain, options) => {
         asked.push([chain, options]);
-        return { trusted: true, thumbprint: "A", firstUse: false, uris: [], hosts: [] };
+        return trustedUntil(Date.now() + 365 * DAY_MS);
       }),
       onRefused: () => {},
     });

@@ -1,11 +1,15 @@
 import { StatusCodes } from "node-opcua-client";
 import { messageOf } from "../../model/failure.ts";
-import type { Pki, TrustProblem } from "../../model/pki.ts";
+import type { CertificateLife, Pki, TrustProblem } from "../../model/pki.ts";
 import { type Warning, warning } from "../../model/warning.ts";
+import { isTrustOver, lifeWarnings } from "../../model/words/certificate-life.ts";
 
 /** Refused client certificates that are remembered for the sink's warnings. */
 const MAX_REFUSED = 10;
 const JUDGE_TIMEOUT_MS = 5000;
+/** Clients whose certificates are remembered, and those of which the warnings tell. */
+const MAX_LIVES = 100;
+const MAX_TOLD = 10;
 
 type Code = (typeof StatusCodes)["Good"];
 
@@ -31,6 +35,10 @@ export interface TrustOptions {
 export interface ClientTrust {
   /** Words on the certificates that were refused and are not trusted since; newest last. */
   refused(): readonly Warning[];
+  /** Words on the certificates of clients that end soon or are weak, each client's last one. */
+  lives(): readonly Warning[];
+  /** Thumbprints of certificates that were trusted although expired, until a day that is over. */
+  over(): ReadonlySet<string>;
   referenceCounter: number;
   initialize(): Promise<void>;
   dispose(): Promise<void>;
@@ -46,6 +54,14 @@ export interface ClientTrust {
 /** The PKI of the collector decides and keeps; the library's folders are never made, and what would change a trust list is not done. */
 export function createClientTrust({ pki, onRefused, onTrusted }: TrustOptions): ClientTrust {
   const refused = new Map<string, string>();
+  const lives = new Map<string, CertificateLife>();
+
+  const remember = (life: CertificateLife): void => {
+    lives.delete(life.holder);
+    lives.set(life.holder, life);
+    const oldest = lives.keys().next().value;
+    if (lives.size > MAX_LIVES && oldest !== undefined) lives.delete(oldest);
+  };
 
   const note = (thumbprint: string, problem: TrustProblem, words: string): void => {
     const isNew = refused.get(thumbprint) !== words;
@@ -70,6 +86,7 @@ export function createClientTrust({ pki, onRefused, onTrusted }: TrustOptions): 
         note(verdict.thumbprint, verdict.problem, verdict.words);
         return STATUS[verdict.problem];
       }
+      remember(verdict.life);
       if (refused.delete(verdict.thumbprint)) onTrusted?.(verdict.thumbprint);
       return StatusCodes.Good;
     } catch (error) {
@@ -82,6 +99,8 @@ export function createClientTrust({ pki, onRefused, onTrusted }: TrustOptions): 
 
   const nothing = async (): Promise<void> => {};
   return {
+    lives: () => [...lives.values()].flatMap((life) => lifeWarnings(life, Date.now())).slice(0, MAX_TOLD),
+    over: () => new Set([...lives.values()].filter((life) => isTrustOver(life, Date.now())).map(({ thumbprint }) => thumbprint)),
     refused: () => [...refused].map(([thumbprint, words]) => warning("client_untrusted", words, thumbprint)),
     referenceCounter: 0,
     initialize: nothing,
