@@ -107,15 +107,15 @@ class Resolver {
     }
     const named = AREAS.find(({ name }) => name === first.name);
     if (named && levels.length > 1) return [named.root, levels.slice(1)];
-    const names = [...this.#blocks.keys()];
+    const names: Iterable<string>[] = [this.#blocks.keys()];
     for (const { root } of AREAS) {
       const tags = await this.#typeOf(root.typeId);
       if (tags?.has(first.name)) return [root, levels];
-      names.push(...(tags?.keys() ?? []));
+      if (tags) names.push(tags.keys());
     }
     throw new SymbolFault(
       "not_found",
-      `the PLC's program has neither a block nor a tag ${levelText(first.name)}; ${nearWords(first.name, names)}`,
+      `the PLC's program has neither a block nor a tag ${levelText(first.name)}; ${nearWords(first.name, ...names)}`,
     );
   }
 }

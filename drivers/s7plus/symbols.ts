@@ -62,8 +62,8 @@ export async function locate(
 }
 
 /** Which name may be meant. */
-export function nearWords(name: string, known: Iterable<string>): string {
-  const near = sameButCase(name, known);
+export function nearWords(name: string, ...lists: readonly Iterable<string>[]): string {
+  const near = lists.map((known) => sameButCase(name, known)).find((one) => one !== undefined);
   return near === undefined ? "collector browse shows what it has" : `it has ${levelText(near)}: write the name in the same letters`;
 }
 
