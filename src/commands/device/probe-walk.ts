@@ -11,6 +11,7 @@ import { neighbourAt, type Route, routeTo } from "../../os/route.ts";
 import type { CommandIo } from "../io.ts";
 import { lookUpName } from "./device.ts";
 import { keptOf, PassDeadline, readPass } from "./pass.ts";
+import { askOtherProtocols, isUnread, type OtherProtocol } from "./probe-other.ts";
 import { askOtherParts } from "./probe-parts.ts";
 import { textValue } from "./values.ts";
 
@@ -110,6 +111,8 @@ class Walk {
   readonly #frames = { out: 0, in: 0 };
   /** The first of it. */
   #heard = "";
+  /** See Walked. */
+  #nextStep: string | undefined;
 
   constructor(target: ProbeTarget, log: Log, deadline: PassDeadline, tell: (step: StepResult) => void) {
     this.#target = target;
@@ -129,7 +132,8 @@ class Walk {
       session = left;
       return { steps: this.#steps, failure, notes: notesOf(session), ...found };
     } catch (error) {
-      return { steps: this.#steps, failure: toReasonError(error), fault: undefined, notes: notesOf(session) };
+      const found = this.#nextStep === undefined ? {} : { nextStep: this.#nextStep };
+      return { steps: this.#steps, failure: toReasonError(error), fault: undefined, notes: notesOf(session), ...found };
     } finally {
       await session?.close();
     }
@@ -191,7 +195,12 @@ class Walk {
     this.#done("connection", beganMs, transport === "udp" ? `${where}, UDP: nothing to open` : `to ${where}`, connectedMs);
     if (this.#target.endsAtConnection && !failed) return opened as AnySession;
     const isOfLogIn = failed?.condition === "secret_missing" || at.loggingIn !== undefined;
-    if (failed && !isOfLogIn) throw this.#fail("handshake", connectedMs, failed, endedMs, this.#heardWords());
+    if (failed && !isOfLogIn) {
+      const other = await this.#otherProtocol(failed, addresses);
+      this.#nextStep = other?.nextStep;
+      const more = [this.#heardWords(), ...(other ? [other.detail] : [])].join("; ");
+      throw this.#fail("handshake", connectedMs, failed, endedMs, more);
+    }
     this.#done("handshake", connectedMs, this.#frameWords(), at.loggingIn ?? endedMs);
     if (failed) throw this.#fail("log-in", at.loggingIn, failed, endedMs);
     if (at.loggingIn !== undefined) this.#done("log-in", at.loggingIn, "the device lets the collector in", endedMs);
@@ -245,11 +254,25 @@ class Walk {
     const isSilent = reason ? reason.reason.type === "TIMEOUT" : fault?.fault === "no_answer";
     const others = isSilent ? await askOtherParts(this.#target, asked[0], read.session, this.#context(addresses)) : undefined;
     const ms = performance.now() - beganMs;
+    const other =
+      reason && others?.nextStep === undefined ? await this.#otherProtocol(reason, addresses, others?.left ?? read.session) : undefined;
     const none = asked.length > 1 ? `none of ${asked.length}: ` : "";
-    const more = others ? `; ${others.detail}` : "";
+    const more = [others?.detail, other?.detail].flatMap((words) => (words === undefined ? [] : [`; ${words}`])).join("");
     this.#add({ step: "first value", result: "failed", ms, detail: `${none}${detail}${more}` });
-    const { left = read.session, nextStep } = others ?? {};
+    const { left = read.session } = others ?? {};
+    const nextStep = others?.nextStep ?? other?.nextStep;
     return { fault: reason ? undefined : fault, ...(reason && { failure: reason }), ...(nextStep !== undefined && { nextStep }), left };
+  }
+
+  /** The program at the port, where nothing that came can be read; ends the connection that is open first. */
+  async #otherProtocol(
+    failure: ReasonError,
+    addresses: readonly Address[],
+    session?: AnySession | undefined,
+  ): Promise<OtherProtocol | undefined> {
+    if (!isUnread(failure, this.#frames.in)) return undefined;
+    await session?.close();
+    return askOtherProtocols(this.#target, this.#context(addresses));
   }
 
   #context(addresses?: readonly Address[]): DriverContext {

@@ -58,7 +58,7 @@ function objectsIn(frame: Buffer): Partial<Recognised> {
 
 /** Any node that is free (Omron W421, FINS/TCP). */
 export const NODE_REQUEST = nodeRequest(0);
-const FINS: Recognised = { protocol: "FINS/TCP", type: "fins", maker: "Omron" };
+const FINS: Recognised = { protocol: "FINS/TCP", type: "fins", maker: "Omron", fields: ["local_address=0.0.0", "remote_address=0.0.0"] };
 const VERSION_AT = DATA_AT + 20;
 const VERSION_BYTES = 20;
 
@@ -154,6 +154,7 @@ export const OPCUA_HELLO: Buffer = (() => {
   message.set(url, 32);
   return message;
 })();
+/** A secured server needs more, which its own driver finds out. */
 const OPCUA: Recognised = { protocol: "OPC UA", type: "opcua" };
 
 export const lookOpcua = (bytes: Buffer): Look => {

@@ -62,7 +62,7 @@ describe("a port is recognised", () => {
     expect(own.words).toBe(all.words);
   });
 
-  it("as HTTP, SSH or a broker by the way it answers, over one connection at a time", async () => {
+  it("names HTTP and SSH, and sees a broker close each connection, with one connection at a time", async () => {
     const web = await serverThat((socket) => socket.once("data", () => socket.end("HTTP/1.0 400 Bad Request\r\nServer: Boa\r\n\r\n")));
     expect((await found(web.port)).words).toBe("HTTP (Boa)");
     const shell = await serverThat((socket) => socket.write("SSH-2.0-dropbear\r\n"));
@@ -72,7 +72,7 @@ describe("a port is recognised", () => {
     expect(broker.seen.accepted).toBe(HELLOS.length);
   });
 
-  it("not where it is silent, nor where nothing listens", async () => {
+  it("stays unknown where it is silent or closed", async () => {
     const mute = await serverThat(() => {});
     expect(await found(mute.port, HELLOS.slice(0, 2), mute.free)).toEqual({ isClosedEachTime: false, words: undefined });
     expect(mute.seen.accepted).toBe(2);
@@ -80,7 +80,7 @@ describe("a port is recognised", () => {
     expect(failure?.reason.type).toBe("CONNECTION_REFUSED");
   });
 
-  it("only where it does not flood: what is heard has a bound", async () => {
+  it("is heard up to a bound", async () => {
     const flood = await serverThat((socket) => socket.write(Buffer.alloc(1 << 20, 0x2e)));
     expect(await found(flood.port, HELLOS.slice(-1))).toEqual({ isClosedEachTime: false, words: undefined });
   });

@@ -66,14 +66,14 @@ export const HELLOS: readonly Hello[] = [
     type: "s7",
     port: 102,
     requests: [[ISO_CONNECT, CONNECT_SLOT_2], ...S7_REQUESTS],
-    look: lookS7(CONNECT_SLOT_2),
+    look: lookS7(CONNECT_SLOT_2, 2),
   },
   {
     name: "S7, slot 1",
     type: "s7",
     port: 102,
     requests: [[ISO_CONNECT, CONNECT_SLOT_1], ...S7_REQUESTS],
-    look: lookS7(CONNECT_SLOT_1),
+    look: lookS7(CONNECT_SLOT_1, 1),
   },
   {
     name: "S7comm-plus",

@@ -73,7 +73,7 @@ function openedBy(bytes: Buffer): Opened | undefined {
 
 /** The connection of a slot, the set-up of S7 messages, and who the module is. */
 export const lookS7 =
-  (connect: Buffer) =>
+  (connect: Buffer, slot: number) =>
   (bytes: Buffer): Look => {
     const opened = openedBy(bytes);
     if (!opened) return { requests: [connect], isDone: false };
@@ -83,7 +83,7 @@ export const lookS7 =
     const answer = parseAnswer(first);
     if (typeof answer !== "object" || typeof parseSetup(answer, ASKED) === "string")
       return { found: ISO, requests: [connect, SETUP], isDone: true, isVague: true };
-    const found = second ? { ...S7, ...identityIn(second) } : S7;
+    const found = { ...S7, fields: [`slot=${slot}`], ...(second && identityIn(second)) };
     return { found, requests: [connect, SETUP, READ_SZL], isDone: second !== undefined };
   };
 

@@ -9,6 +9,8 @@ export interface Recognised {
   readonly maker?: string;
   readonly model?: string;
   readonly firmware?: string;
+  /** Fields that a data source of the type needs as well as host and port: `key=value`. */
+  readonly fields?: readonly string[];
 }
 
 /** The meaning of the bytes of a connection so far. */
