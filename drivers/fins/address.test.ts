@@ -67,11 +67,11 @@ describe("addresses", () => {
   ])("reads %s", (text, expected) => expect(short(parse(text))).toBe(expected));
 
   it.each([
-    ["100", "address_invalid", /expected for example D100/],
+    ["100", "address_invalid", /write CIO100$/],
     ["X100", "address_invalid", /expected for example/],
     ["D", "address_invalid", /expected for example/],
     ["D-1", "address_invalid", /expected for example/],
-    ["DM 100", "address_invalid", /expected for example/],
+    ["DM 100", "address_invalid", /write D100$/],
     ["CONSTRUCTOR1", "address_invalid", /expected for example/],
     ["D65536", "address_invalid", /the number is 65536/],
     ["D65535:DINT", "address_invalid", /it ends at D65536, the last one is D65535/],

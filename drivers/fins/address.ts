@@ -1,8 +1,10 @@
 import { type DataType, formatDataType, MAX_COUNT } from "../../src/model/value.ts";
 import type { WirePlaces } from "../driver.ts";
+import { parseOrAnswer } from "../lib/spellings.ts";
 import { addressInvalid, typeMismatch } from "../lib/text.ts";
 import { AREAS, type Area, areaName, MAX_BANK, type Place } from "./areas.ts";
-import { dataTypeOf, KINDS, type Kind, type KindOf, kindOf, wordsOf } from "./types.ts";
+import { FORMS } from "./spellings.ts";
+import { dataTypeOf, KINDS, type Kind, type KindOf, kindOf, parseType, wordsOf } from "./types.ts";
 
 /** The place where a variable is, and how it is read. */
 export interface FinsVariable {
@@ -49,7 +51,7 @@ export function wireOf(variable: FinsVariable): WirePlaces<FinsVariable> | undef
   return { bytes: { address: words, type: { scalar: "uint16", count: variable.count } }, orders: [] };
 }
 
-/** What an address says by itself. */
+/** An address by itself. */
 interface Located {
   readonly area: Area;
   readonly bank: number | undefined;
@@ -58,11 +60,19 @@ interface Located {
   readonly count: number | undefined;
 }
 
+interface Parsed {
+  readonly address: FinsVariable;
+  readonly type: DataType;
+}
+
 /**
  * Reads addresses as CX-Programmer writes them. Which areas there are, and how long they are, depends on the controller: see placeOf. Pure.
- * Throws FaultError: `address_invalid` (the text), `type_mismatch` (type and address contradict each other).
+ * Throws FaultError: `address_invalid` (the text, with our words for an address of another tool), `type_mismatch` (type and address contradict
+ * each other).
  */
-export function parseAddress(text: string, type: DataType | undefined): { readonly address: FinsVariable; readonly type: DataType } {
+export const parseAddress = (text: string, type: DataType | undefined): Parsed => parseOrAnswer(text, type, FORMS, parseOwn, parseType);
+
+function parseOwn(text: string, type: DataType | undefined): Parsed {
   const located = locate(text);
   const whole = typeFor(text, located, type);
   const { area, bank, start, bit = 0 } = located;

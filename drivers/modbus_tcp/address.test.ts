@@ -65,7 +65,7 @@ describe("parseAddress", () => {
     ["coil:1.0", "leave out .0"],
     ["holding:1[0]", "1 or more"],
     ["holding:1@ABDC", "expected ABCD, BADC, CDAB or DCBA"],
-    ["50001", "3 (input register) or 4 (holding register)"],
+    ["500001", "3 (input register) or 4 (holding register)"],
     ["40000", "counts from 1"],
     ["465537", "counts from 1 to 65536"],
   ])("refuses the address %j and says %j", (text, words) => {

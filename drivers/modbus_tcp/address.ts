@@ -1,9 +1,11 @@
 import { type DataType, formatDataType, NUMBER_BYTES } from "../../src/model/value.ts";
 import type { Driver, WirePlaces } from "../driver.ts";
 import { WORD_ORDERS, type WordOrder } from "../lib/bytes.ts";
+import { parseOrAnswer } from "../lib/spellings.ts";
 import { addressInvalid, alternatives, quote, typeMismatch } from "../lib/text.ts";
 import { ADDRESS_SPACE, type Area, FUNCTION_OF, type FunctionCode } from "./frames.ts";
 import type { ModbusSettings } from "./settings.ts";
+import { FORMS } from "./spellings.ts";
 
 /** The place where a variable lies. `start` and `length` count registers, or coils and discrete inputs. */
 export interface ModbusAddress {
@@ -24,15 +26,20 @@ const AREA_OF_DIGIT: Readonly<Record<string, Area>> = { 0: "coil", 1: "discrete"
 const DEFAULT_REGISTER: DataType = { scalar: "uint16" };
 const DEFAULT_BIT: DataType = { scalar: "bool" };
 
+interface Parsed {
+  readonly address: ModbusAddress;
+  readonly type: DataType;
+}
+
 /**
  * Reads `[<unit>/]<area>:<n>[.<bit>][[count]][@<order>]`, zero-based, and the one-based five- and six-digit forms.
- * Throws FaultError: `address_invalid` (the text), `type_mismatch` (the type and the place do not go together).
+ * Throws FaultError: `address_invalid` (the text, with our words for an address of another tool), `type_mismatch` (the type and the place do
+ * not go together).
  */
-export function parseAddress(
-  text: string,
-  type: DataType | undefined,
-  settings: ModbusSettings,
-): { readonly address: ModbusAddress; readonly type: DataType } {
+export const parseAddress = (text: string, type: DataType | undefined, settings: ModbusSettings): Parsed =>
+  parseOrAnswer(text, type, FORMS, (own, wanted) => parseOwn(own, wanted, settings));
+
+function parseOwn(text: string, type: DataType | undefined, settings: ModbusSettings): Parsed {
   const match = AREA_FORM.exec(text.trim());
   if (!match) throw addressInvalid(text, FORM);
   const [, unitText, areaText, numberText, digits, bitText, countText, orderText] = match;

@@ -5,6 +5,7 @@ import { isCounted, type OpcuaAddress, parseAddress, wireOf } from "./address.ts
 import { facts } from "./facts.ts";
 import { lastingAddress } from "./first-namespaces.ts";
 import { type OpcuaRead, plan, planSteps } from "./plan.ts";
+import { secondProblem } from "./second-server.ts";
 import { type OpcuaSettings, settingsSchema } from "./settings.ts";
 import { warningsOf } from "./warnings.ts";
 
@@ -31,6 +32,10 @@ export default defineDriver<OpcuaDetails, OpcuaSettings, OpcuaAddress, OpcuaRead
     mode === "None" ? "none" : `OPC UA ${mode} (${policy})`,
   keepsConnection: () => true,
   warningsOf,
+  problemOf(details, settings) {
+    const detail = secondProblem(details, settings);
+    return detail === undefined ? undefined : { condition: "configuration_invalid", detail };
+  },
   parseAddress,
   wireOf,
   renumbered: {

@@ -26,8 +26,8 @@ export interface JsonDeps extends Omit<AskTypesDeps, "maxBrowse" | "maxRead" | "
   alive(): boolean;
   /** The server is another one by now: what was looked up in this session holds no longer. */
   onOtherRun(words: string): void;
-  /** Gets the answer to each Read of the server's state. */
-  onState(state: RawValue | undefined): void;
+  /** Gets the answers to each Read of the server's state and ServiceLevel. */
+  onState(state: RawValue | undefined, serviceLevel: RawValue | undefined): void;
   warn(found: Warning): void;
   /** Logs a warning that status has as long as it holds. */
   logOnce(words: string): void;
@@ -182,8 +182,8 @@ export class Json {
 
   async #look(): Promise<void> {
     this.#lookedAtMs = this.#now();
-    const { otherRun, models, state } = await this.#watch.look(this.#types.isUsed, this.#bound);
-    this.#deps.onState(state);
+    const { otherRun, models, state, serviceLevel } = await this.#watch.look(this.#types.isUsed, this.#bound);
+    this.#deps.onState(state, serviceLevel);
     if (otherRun !== undefined) {
       this.#types.forget();
       this.#deps.onOtherRun(otherRun);

@@ -13,6 +13,8 @@ export interface ServerFacts {
   readonly firstNamespaces: readonly (string | null)[] | undefined;
   /** When the server began to run, as it said last; undefined: it has not. */
   readonly startTime: string | undefined;
+  /** Monotonic ms until which the server is not waited for, where there is a second one: it was away. */
+  readonly awayUntilMs: number;
   /** Monotonic ms until which the server may hold a session of ours that we could not end. */
   readonly lostUntilMs: number;
   /** Warnings that the log has had, each once: they come again with each session. */
@@ -27,6 +29,7 @@ const NOTHING: ServerFacts = {
   refusesPlain: false,
   firstNamespaces: undefined,
   startTime: undefined,
+  awayUntilMs: Number.NEGATIVE_INFINITY,
   lostUntilMs: Number.NEGATIVE_INFINITY,
   logged: [],
   programs: 0,

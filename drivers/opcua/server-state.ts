@@ -24,6 +24,7 @@ export class ServerState {
   readonly #options: ServerStateOptions;
   readonly #beganMs: number;
   #state: number | undefined;
+  #serviceLevel: number | undefined;
 
   constructor(options: ServerStateOptions) {
     this.#options = options;
@@ -32,8 +33,14 @@ export class ServerState {
     if (this.#hasStartedAgain) options.onChange(restartWords(startTime, before), true);
   }
 
-  /** An answer to a Read of State; one without a good value changes nothing. */
-  take(raw: RawValue | undefined): void {
+  /** 0 to 255 (OPC 10000-4, 6.6.2.4); undefined: the server does not say. */
+  get serviceLevel(): number | undefined {
+    return this.#serviceLevel;
+  }
+
+  /** Answers to Reads of State and of ServiceLevel; one without a good value changes nothing. */
+  take(raw: RawValue | undefined, level?: RawValue): void {
+    if (level && qualityOf(level.status) === "good" && typeof level.value === "number") this.#serviceLevel = level.value;
     if (!raw || qualityOf(raw.status) !== "good" || typeof raw.value !== "number") return;
     const before = this.#state ?? RUNNING;
     this.#state = raw.value;

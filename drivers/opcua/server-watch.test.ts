@@ -11,7 +11,7 @@ it("sees another list of namespaces and another start also where the server lets
   const watch = new ServerWatch(run, {
     call: () => Promise.reject(new FaultError("access_denied", "Browse: BadUserAccessDenied", { scope: "everything" })),
     namespaces: { indexOf: () => 0 },
-    read: async () => [good(list), good(start), good(5)],
+    read: async () => [good(list), good(start), good(5), good(255)],
   });
   const look = async () => (await watch.look(true, driverContext())).otherRun;
   expect(await look()).toBeUndefined();

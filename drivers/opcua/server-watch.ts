@@ -24,14 +24,16 @@ export interface ServerRunNow {
 export interface Look {
   readonly otherRun: string | undefined;
   readonly models: string | undefined;
-  /** The answer to a Read of its state. */
+  /** Answers to Reads of its state and its ServiceLevel. */
   readonly state: RawValue | undefined;
+  readonly serviceLevel: RawValue | undefined;
 }
 
 /** Nodes of ns=0 (OPC 10000-6, A.3): NamespaceArray, StartTime, State, and the folder with the metadata of each namespace (OPC 10000-5, 6.3.13). */
 const NAMESPACE_ARRAY = 2255;
 const START_TIME = 2257;
 const STATE = 2259;
+const SERVICE_LEVEL = 2267;
 const NAMESPACES = 11_715;
 const HAS_COMPONENT = 47;
 const HAS_PROPERTY = 46;
@@ -60,15 +62,16 @@ export class ServerWatch {
   async look(withModels: boolean, ctx: CallContext): Promise<Look> {
     if (withModels) this.#versions ??= await this.#findVersions(ctx).catch(unlessRefused);
     const versions = withModels ? (this.#versions ?? []) : [];
-    const nodes = [numeric(NAMESPACE_ARRAY), numeric(START_TIME), numeric(STATE), ...versions].map(
+    const nodes = [numeric(NAMESPACE_ARRAY), numeric(START_TIME), numeric(STATE), numeric(SERVICE_LEVEL), ...versions].map(
       (nodeId) => new ReadValueId({ nodeId, attributeId: VALUE }),
     );
-    const [namespaces, startTime, state, ...models] = await this.#deps.read(nodes, ctx);
+    const [namespaces, startTime, state, serviceLevel, ...models] = await this.#deps.read(nodes, ctx);
     const isAnswered = models.length > 0 && models.every(({ status }) => qualityOf(status) !== "bad");
     return {
       otherRun: this.#otherRun(namespaces, startTime),
       models: isAnswered ? JSON.stringify(models.map(({ value }) => value)) : undefined,
       state,
+      serviceLevel,
     };
   }
 

@@ -6,6 +6,7 @@ import type { Reading } from "../../src/model/value.ts";
 import { type Warning, warning } from "../../src/model/warning.ts";
 import { isTrustOver, lifeWarnings } from "../../src/model/words/certificate-life.ts";
 import type { Discovered, DriverContext, Endpoint, Limits, Point, Session } from "../driver.ts";
+import { openTcp } from "../lib/tcp.ts";
 import { isCounted, type OpcuaAddress, type ResolvedAddress } from "./address.ts";
 import type { ReadAnswer } from "./answers.ts";
 import type { RawValue } from "./binary.ts";
@@ -23,6 +24,7 @@ import { type OpcuaInput, openSession, ownWords } from "./open.ts";
 import { nodeKeyOf, type OpcuaRead } from "./plan.ts";
 import { Registered } from "./registered.ts";
 import { inParts, nodeIdOf, type ResolveOptions, resolvePoints } from "./resolve.ts";
+import { AWAY_MS, type Candidate, isHealthy, openPreferred, ReturnWatch, secondOf } from "./second-server.ts";
 import { ServerState, startTimeOf } from "./server-state.ts";
 import { makeRequest } from "./services.ts";
 import { codeOf, STATUS } from "./status-codes.ts";
@@ -39,6 +41,7 @@ const NODES = {
   namespaces: 2255,
   startTime: 2257,
   state: 2259,
+  serviceLevel: 2267,
   maxRead: 11705,
   maxBrowse: 11710,
   maxRegister: 11711,
@@ -54,8 +57,27 @@ const MAX_LOGGED = 50;
 /** In one request, where the server names no limit. */
 const MAX_PATHS = 100;
 
-/** An activated session that reads. Throws ReasonError or FaultError. */
+/** An activated session that reads, at the first of two servers or the second. Throws ReasonError or FaultError. */
 export async function connect(input: OpcuaInput, endpoint: Endpoint, ctx: DriverContext): Promise<OpcuaSession> {
+  const second = secondOf(input, endpoint);
+  if (!second) return connectTo({ input, endpoint }, ctx);
+  const server = new ServerMemory(ctx.device, input.details.endpoint_url);
+  const { session, why } = await openPreferred({
+    first: { input, endpoint },
+    second,
+    awayUntilMs: server.facts.awayUntilMs,
+    // Indexes of namespaces mean the same at both: one set of servers has one list.
+    open: (candidate) => connectTo(candidate, ctx, input.details.endpoint_url),
+    onAway: (awayUntilMs) => server.learn({ awayUntilMs }),
+  });
+  session.watch(why, async (bound) => {
+    await (await openTcp(endpoint, bound)).close();
+    server.learn({ awayUntilMs: Number.NEGATIVE_INFINITY });
+  });
+  return session;
+}
+
+async function connectTo({ input, endpoint }: Candidate, ctx: DriverContext, keptUrl?: string): Promise<OpcuaSession> {
   const { details, settings } = input;
   const server = new ServerMemory(ctx.device, details.endpoint_url);
   const onTooLarge = () => {
@@ -73,7 +95,7 @@ export async function connect(input: OpcuaInput, endpoint: Endpoint, ctx: Driver
   );
   try {
     const capabilities = await readCapabilities(opened, ctx);
-    return new OpcuaSession(opened, capabilities, server, input, ctx);
+    return new OpcuaSession(opened, capabilities, server, { input, keptUrl: keptUrl ?? details.endpoint_url }, ctx);
   } catch (error) {
     await closeSession(opened, server);
     throw error;
@@ -99,6 +121,7 @@ interface Capabilities {
   /** When the server began to run; undefined: it does not say. */
   readonly startTime: string | undefined;
   readonly state: RawValue | undefined;
+  readonly serviceLevel: RawValue | undefined;
   readonly maxRead: number;
   readonly maxBrowse: number;
   readonly maxRegister: number;
@@ -109,7 +132,7 @@ interface Capabilities {
 /** 0 where the server names no limit (OPC 10000-5, 6.3.11). */
 async function readCapabilities(opened: OpenedSession, ctx: CallContext): Promise<Capabilities> {
   const limits = [NODES.maxRead, NODES.maxBrowse, NODES.maxRegister, NODES.maxTranslate, NODES.maxItems];
-  const ids = [NODES.namespaces, ...limits, NODES.startTime, NODES.state];
+  const ids = [NODES.namespaces, ...limits, NODES.startTime, NODES.state, NODES.serviceLevel];
   const nodes = ids.map((id) => new ReadValueId({ nodeId: new NodeId(NodeId.NodeIdType.NUMERIC, id, 0), attributeId: VALUE }));
   const results: RawValue[] = [];
   await inParts(nodes, nodes.length, async (part) => {
@@ -121,11 +144,12 @@ async function readCapabilities(opened: OpenedSession, ctx: CallContext): Promis
   };
   const list: unknown = results[0]?.value;
   const namespaces = Array.isArray(list) ? list.slice(0, MAX_NAMESPACES).map((uri: unknown) => (typeof uri === "string" ? uri : null)) : [];
-  const [began, state] = results.slice(1 + limits.length);
+  const [began, state, serviceLevel] = results.slice(1 + limits.length);
   return {
     namespaces,
     startTime: startTimeOf(began?.value),
     state,
+    serviceLevel,
     maxRead: number(1),
     maxBrowse: number(2),
     maxRegister: number(3),
@@ -187,6 +211,10 @@ class OpcuaSession implements Session<OpcuaAddress, OpcuaRead, Limits> {
   readonly #state: ServerState;
   readonly #registered: Registered | undefined;
   readonly #subscription: Subscription | undefined;
+  /** The choice that led to this session, where there are two servers. */
+  #choice: { readonly isHealthy: boolean; readonly atMs: number } | undefined;
+  /** Absent: this is the first server. */
+  #firstServer: ReturnWatch | undefined;
   /** Made once for as long as a request is read. */
   #nodes = new WeakMap<OpcuaRead, Nodes>();
   readonly #keepAlive: NodeJS.Timeout;
@@ -197,14 +225,14 @@ class OpcuaSession implements Session<OpcuaAddress, OpcuaRead, Limits> {
     opened: OpenedSession,
     capabilities: Capabilities,
     server: ServerMemory,
-    { settings, details }: OpcuaInput,
+    { input: { settings }, keptUrl }: { readonly input: OpcuaInput; readonly keptUrl: string },
     ctx: DriverContext,
   ) {
     const { channel, call } = opened;
     this.#opened = opened;
     this.#capabilities = capabilities;
     this.#server = server;
-    this.#endpointUrl = details.endpoint_url;
+    this.#endpointUrl = keptUrl;
     this.#log = ctx.log;
     this.#warnings = [...opened.warnings];
     const first = server.facts.firstNamespaces ?? capabilities.namespaces;
@@ -228,7 +256,7 @@ class OpcuaSession implements Session<OpcuaAddress, OpcuaRead, Limits> {
       onChange: (words, isGood) => (isGood ? ctx.log.info({}, words) : ctx.log.warn({}, words)),
     });
     if (startTime !== undefined) server.learn({ startTime });
-    this.#state.take(capabilities.state);
+    this.#state.take(capabilities.state, capabilities.serviceLevel);
     const read = async (nodes: readonly ReadValueId[], bound: CallContext) => (await readNodes(opened, nodes, bound)).values;
     server.types.hold(this.#running);
     this.#json = new Json(server.types, {
@@ -241,7 +269,7 @@ class OpcuaSession implements Session<OpcuaAddress, OpcuaRead, Limits> {
       timeouts: ctx.timeouts,
       alive: () => this.alive(),
       onOtherRun: (words) => this.#beginAgain(words),
-      onState: (state) => this.#state.take(state),
+      onState: (state, serviceLevel) => this.#state.take(state, serviceLevel),
       warn: (found) => this.#warn(found),
       logOnce: (words) => this.#logOnce(words),
       debug: (words) => this.#log.debug({}, words),
@@ -267,6 +295,7 @@ class OpcuaSession implements Session<OpcuaAddress, OpcuaRead, Limits> {
   }
 
   read(request: OpcuaRead, ctx: DriverContext): Promise<readonly Reading[]> {
+    this.#firstServer?.look(ctx);
     return this.#json.during(() => this.#read(request, ctx));
   }
 
@@ -341,7 +370,26 @@ class OpcuaSession implements Session<OpcuaAddress, OpcuaRead, Limits> {
   /** False also where the trust in an expired certificate is over: the next session says so. */
   alive(): boolean {
     const { channel, life } = this.#opened;
-    return channel.alive() && !(life && isTrustOver(life, Date.now()));
+    return channel.alive() && !(life && isTrustOver(life, Date.now())) && !this.#isToChoose;
+  }
+
+  get serviceLevel(): number | undefined {
+    return this.#state.serviceLevel;
+  }
+
+  /** There are two servers; `why`: why this is the second one, undefined: it is the first. `connect` opens a connection to the first and closes it. */
+  watch(why: Warning | undefined, connect: (ctx: DriverContext) => Promise<void>): void {
+    this.#choice = { isHealthy: isHealthy(this.serviceLevel), atMs: performance.now() };
+    if (!why) return;
+    this.#warn(why);
+    this.#firstServer = new ReturnWatch(connect);
+  }
+
+  /** Another session may be at the better server by now. */
+  get #isToChoose(): boolean {
+    if (this.#firstServer?.isBack) return true;
+    if (!this.#choice || isHealthy(this.serviceLevel)) return false;
+    return this.#choice.isHealthy || performance.now() - this.#choice.atMs > AWAY_MS;
   }
 
   warnings(): readonly Warning[] {

@@ -1,4 +1,5 @@
 import * as z from "zod";
+import { endpointParts } from "../../src/model/endpoint-url.ts";
 
 const READ_MODES = ["plain", "registered", "subscribe"] as const;
 
@@ -25,6 +26,17 @@ export const settingsSchema = z.strictObject({
     .regex(/^[A-Za-z0-9][\w.-]{0,99}$/, "letters, digits, dot, hyphen and underscore")
     .default("user")
     .describe("Name of certificate and key in pki/users, for the user identity X509Certificate"),
+  second_endpoint_url: z
+    .string()
+    .max(4096)
+    .refine(
+      (url) => url === "" || endpointParts(url) !== undefined,
+      "expected opc.tcp://HOST:PORT of a second server, such as opc.tcp://10.0.0.8:4840",
+    )
+    .default("")
+    .describe(
+      "A second server with the same variables, at the same port: used where the first is away, or where its ServiceLevel is the higher one. Empty: there is none",
+    ),
   max_nodes: z
     .int()
     .min(1)

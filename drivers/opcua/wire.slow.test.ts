@@ -1,6 +1,8 @@
-import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { once } from "node:events";
+import net from "node:net";
+import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { codesOf, textsOf } from "../../src/model/testing/warnings.ts";
-import { context } from "../../test/support/opcua.ts";
+import { connect, context, detailsOf } from "../../test/support/opcua.ts";
 import { all, dataValue, expandedNode, extension, i32, text, u8, variant, variantArray } from "../../test/support/opcua-wire/bytes.ts";
 import { NOW, read, WireReader } from "../../test/support/opcua-wire/reader.ts";
 import { BAD_SERVICE_UNSUPPORTED, readsOf, reference, type WireServer } from "../../test/support/opcua-wire/server.ts";
@@ -265,4 +267,34 @@ it("reads a node once for all variables that are parts of its value", async () =
     { quality: "bad", fault: "type_mismatch" },
   ]);
   expect(keys.at(-1)).toEqual(["ns=2;s=list", "ns=2;s=good"]);
+});
+
+it("is read at its second URL while the first is away, until that is back", async () => {
+  const { port } = server;
+  const url = `opc.tcp://127.0.0.1:${port}`;
+  const away = detailsOf(port, { host: "127.0.0.9", endpoint_url: `opc.tcp://127.0.0.9:${port}` });
+  const session = await connect(away, context(), { settings: { second_endpoint_url: url } });
+  const first = net.createServer((socket) => socket.destroy());
+  const monotonic = performance.now.bind(performance);
+  const clock = vi.spyOn(performance, "now");
+  try {
+    expect(await read(session, "ns=2;s=good")).toMatchObject([{ value: 1.5 }]);
+    expect(textsOf(session.warnings?.())).toEqual([
+      expect.stringMatching(/^values are read at opc.tcp:.*, because .* is away: .*ECONNREFUSED/),
+    ]);
+    expect(codesOf(session.warnings?.())).toEqual(["second_endpoint_in_use"]);
+    first.listen(port, "127.0.0.9");
+    await once(first, "listening");
+    clock.mockImplementation(() => monotonic() + 61_000);
+    await expect
+      .poll(async () => {
+        if (session.alive()) await read(session, "ns=2;s=good");
+        return session.alive();
+      })
+      .toBe(false);
+  } finally {
+    clock.mockRestore();
+    await session.close();
+    first.close();
+  }
 });

@@ -116,10 +116,10 @@ describe("addresses", () => {
     ["DB1,STRING20.255", /254 characters/],
     ["DB1,REAL10.5[5]", /twice/],
     ["DB1,CHAR10.0", /count is 0/],
-    ["DB1,D0.1", /\[1\] for 1 element$/],
+    ["DB1,D0.1", /two meanings; write DB1\.DBX3\.1 for bit 1, or DB1,D0\[1\] for 1 element$/],
     ["DB1,CONSTRUCTOR4", /expected/],
-    ["PIW256", /expected/],
-    ["L0.0", /expected/],
+    ["PIW256", /peripheral inputs and outputs are not read/],
+    ["L0.0", /local data exist only while their block runs/],
   ])("refuses %j", (text, words) => {
     const error = refusal(text);
     expect(error).toMatchObject({ fault: "address_invalid", message: expect.stringMatching(words) });

@@ -1,8 +1,10 @@
 import { FaultError } from "../../src/model/fault.ts";
 import { type DataType, formatDataType, MAX_COUNT } from "../../src/model/value.ts";
 import type { WirePlaces } from "../driver.ts";
-import { ADDRESS_WORDS, dataTypeOf, KINDS, type Kind, type KindOf, kindOf, MAX_CHARS, sizeOf } from "../lib/step7-types.ts";
+import { ambiguous, parseOrAnswer, typed } from "../lib/spellings.ts";
+import { ADDRESS_WORDS, dataTypeOf, KINDS, type Kind, type KindOf, kindOf, MAX_CHARS, parseType, sizeOf } from "../lib/step7-types.ts";
 import { addressInvalid, quote, typeMismatch } from "../lib/text.ts";
+import { FORMS } from "./spellings.ts";
 
 /** The place where the controller keeps values, by its international letters. */
 export type Area = "DB" | "DI" | "M" | "I" | "Q" | "T" | "C";
@@ -49,7 +51,7 @@ export function wireOf(address: S7Address): WirePlaces<S7Address> | undefined {
   return { bytes: { address: bytes, type: { scalar: "uint8", count: address.length } }, orders: [] };
 }
 
-/** What an address says by itself. */
+/** An address by itself. */
 interface Located {
   readonly area: Area;
   readonly block: number;
@@ -62,11 +64,19 @@ interface Located {
   readonly isTyped: boolean;
 }
 
+interface Parsed {
+  readonly address: S7Address;
+  readonly type: DataType;
+}
+
 /**
  * Reads addresses as STEP 7 and TIA Portal write them. Pure.
- * Throws FaultError: `address_invalid` (the text), `type_mismatch` (type and address contradict each other).
+ * Throws FaultError: `address_invalid` (the text, with our words for an address of another tool), `type_mismatch` (type and address contradict
+ * each other).
  */
-export function parseAddress(text: string, type: DataType | undefined): { readonly address: S7Address; readonly type: DataType } {
+export const parseAddress = (text: string, type: DataType | undefined): Parsed => parseOrAnswer(text, type, FORMS, parseOwn, parseType);
+
+function parseOwn(text: string, type: DataType | undefined): Parsed {
   const located = locate(text);
   const whole = typeFor(text, located, type);
   const { kind, chars, count } = whole;
@@ -144,9 +154,14 @@ function checkMeaning(text: string, at: Pick<Located, "area" | "block" | "start"
   const { bytes } = KINDS[kind];
   const isText = kind === "CHAR";
   if (isText ? second === 0 : !HAS_BITS.has(kind) || second >= bytes * 8) return;
-  const one = isText ? `${whole} with the type CHAR(${second}) for one text` : `${bitPlace(at, bytes, second)} for bit ${second}`;
-  const other = second === 0 ? `${whole} for the whole` : `${whole}[${second}] for ${second} ${second === 1 ? "element" : "elements"}`;
-  throw addressInvalid(text, `.${second} has two meanings; write ${one}, or ${other}`);
+  const one = isText
+    ? { write: typed(whole, `CHAR(${second})`), when: "for one text" }
+    : { write: bitPlace(at, bytes, second), when: `for bit ${second}` };
+  const other =
+    second === 0
+      ? { write: whole, when: "for the whole" }
+      : { write: `${whole}[${second}]`, when: `for ${second} ${second === 1 ? "element" : "elements"}` };
+  throw ambiguous(text, [one, other]);
 }
 
 /** The place where bit `bit` of a number of `bytes` bytes is: STEP 7 keeps the most significant byte first. */

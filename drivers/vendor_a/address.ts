@@ -1,7 +1,9 @@
 import { type DataType, formatDataType, MAX_COUNT } from "../../src/model/value.ts";
 import type { WirePlaces } from "../driver.ts";
+import { parseOrAnswer } from "../lib/spellings.ts";
 import { addressInvalid, typeMismatch } from "../lib/text.ts";
 import type { Place } from "./locate.ts";
+import { FORMS } from "./spellings.ts";
 
 /** A tag by its name, and what of it. Names as they were typed: the controller does not mind their case. */
 export interface CipAddress {
@@ -23,8 +25,9 @@ export type Step = string | readonly number[];
 const FORM =
   "expected for example Tag, Program:Main.Tag, Tag[3], Tag[1,2], Tag.Member.Sub[2], a bit such as Tag.5, or Tag[0]{10} for ten elements";
 const NAME = /^[A-Za-z_][A-Za-z0-9_]{0,39}$/;
-/** Tags of modules: `Local:1:I`. */
+/** Tags of modules: `Local:1:I`. The last part names a connection, not an element (`N7:0`) or a type (`Tag:REAL`), which other tools write. */
 const ROOT = /^[A-Za-z_][A-Za-z0-9_]{0,39}(?::[A-Za-z0-9_]{1,40}){0,3}$/;
+const NOT_A_MODULE = /:(?:\d+|BOOL|U?[SDL]?INT|L?REAL|BYTE|[DL]?WORD|STRING|INTEGER|FLOAT|BIT|BCD|ASCII|STATUS)$/;
 const PROGRAM = /^Program:[A-Za-z_][A-Za-z0-9_]{0,39}$/i;
 const PART = /^([^[\]]*)(?:\[([^[\]]*)\])?$/;
 const COUNT = /\{ ?(\d{1,6}) ?\}$/;
@@ -34,11 +37,19 @@ const MAX_INDEX = 0xffff_ffff;
 const MAX_DIMENSIONS = 3;
 const AUTO: DataType = { scalar: "auto" };
 
+interface Parsed {
+  readonly address: CipAddress;
+  readonly type: DataType;
+}
+
 /**
  * Reads addresses as Studio 5000 and CCW write them, with `{n}` for n elements. Pure; which types and members there are is looked up later.
- * Throws FaultError: `address_invalid` (the text), `type_mismatch` (the text and the type count their elements differently).
+ * Throws FaultError: `address_invalid` (the text, with our words for an address of another tool), `type_mismatch` (the text and the type count
+ * their elements differently).
  */
-export function parseAddress(text: string, type: DataType | undefined): { readonly address: CipAddress; readonly type: DataType } {
+export const parseAddress = (text: string, type: DataType | undefined): Parsed => parseOrAnswer(text, type, FORMS, parseOwn);
+
+function parseOwn(text: string, type: DataType | undefined): Parsed {
   const trimmed = text.trim();
   const counted = COUNT.exec(trimmed);
   const count = counted ? countOf(text, counted[1]) : undefined;
@@ -87,7 +98,7 @@ function bitOf(text: string, parts: string[]): number | undefined {
 
 function stepsOf(text: string, part: string, isRoot: boolean): Step[] {
   const [whole, name = "", indices] = PART.exec(part) ?? [];
-  if (whole === undefined || !(isRoot ? ROOT : NAME).test(name)) throw addressInvalid(text, FORM);
+  if (whole === undefined || !(isRoot ? ROOT : NAME).test(name) || NOT_A_MODULE.test(name)) throw addressInvalid(text, FORM);
   return indices === undefined ? [name] : [name, indicesOf(text, indices)];
 }
 

@@ -4,9 +4,10 @@ import { createWriteStream, readFileSync, writeFileSync } from "node:fs";
 import { mkdtemp, rm } from "node:fs/promises";
 import os from "node:os";
 import path from "node:path";
+import { setTimeout as delay } from "node:timers/promises";
 import { afterEach, describe, expect, test } from "vitest";
 import { startModbusPlant } from "../../drivers/modbus_tcp/simulator.ts";
-import { runCommand } from "../../src/commands/testing.ts";
+import { runCommand, runCommandWith } from "../../src/commands/testing.ts";
 import { apiOf } from "../support/api.ts";
 import { startBuiltCollector } from "../support/built-collector.ts";
 import type { CollectorProcess } from "../support/collector-process.ts";
@@ -73,8 +74,10 @@ describe.skipIf(!hasMosquitto && process.env["COLLECTOR_REQUIRE_PARTS"] !== "1")
     };
     let collector = await start();
     const api = apiOf(collector.apiUrl, await collector.adminKey());
+    const interrupt = new AbortController();
     const verify = async (...words: string[]): Promise<Verified & { readonly code: number }> => {
-      const { code, out, err } = await runCommand("verify", "broker", ...words, "--json", "--config", collector.settingsFile);
+      const options = words.includes("--for") ? { signal: interrupt.signal } : {};
+      const { code, out, err } = await runCommandWith(options, "verify", "broker", ...words, "--json", "--config", collector.settingsFile);
       expect(out, err).not.toBe("");
       return { code, ...(JSON.parse(out) as Verified) };
     };
@@ -104,10 +107,14 @@ describe.skipIf(!hasMosquitto && process.env["COLLECTOR_REQUIRE_PARTS"] !== "1")
     await flows(4);
     await collector.kill();
     collector = await start();
-    // Live, over the broker: its manifest comes as the collector stops.
-    const live = verify("--for", "6s");
+    // Live, over the broker, until Ctrl-C: the manifest comes as the collector stops.
+    const live = verify("--for", "1min");
     await flows(4);
     expect(await collector.stop()).toBe(0);
+    const manifests = (): number => new Set(linesNow().flatMap((line) => /"topic":"([^"]*\/manifest)"/.exec(line)?.[1] ?? [])).size;
+    await expect.poll(manifests, { timeout: 10_000 }).toBe(SOURCES.length);
+    await delay(500);
+    interrupt.abort();
     expect(await live).toMatchObject({ code: 0, ok: true, sources: 2, findings: [], unproved: 0 });
 
     const lines = linesNow();

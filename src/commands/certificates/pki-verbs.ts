@@ -58,6 +58,30 @@ export const PKI_VERBS: VerbGroup = {
         (await import("./pki.ts")).pkiExport(file, options, io),
     },
     {
+      usage: "request <file>",
+      description: "Write a request (CSR) for the plant's authority to sign the collector's certificate: DER, or PEM for *.pem and *.csr.",
+      args: { file: "file to write" },
+      examples: ["sudo collector pki request collector.csr", "sudo collector pki request collector.der --new-key"],
+      options: [{ flags: "--new-key", description: "for a new key, which is used once its certificate is imported" }],
+      run: async (io, file: string, options: PkiCommandOptions & { newKey?: boolean }) =>
+        (await import("./pki-authority.ts")).pkiRequest(file, options, io),
+    },
+    {
+      usage: "import <certificate>",
+      description: "Use a certificate that the plant's authority has signed as the collector's own.",
+      args: { certificate: "file of the certificate (DER or PEM); others in it are left out" },
+      examples: ["sudo collector pki import collector.pem"],
+      run: async (io, certificate: string, options: PkiCommandOptions) =>
+        (await import("./pki-authority.ts")).pkiImport(certificate, options, io),
+    },
+    {
+      usage: "crl <file>",
+      description: "Store what an authority has revoked; its older list goes.",
+      args: { file: "revocation list (DER or PEM) of an authority that is known here" },
+      examples: ["sudo collector pki crl plant-ca.crl"],
+      run: async (io, file: string, options: PkiCommandOptions) => (await import("./pki-authority.ts")).pkiCrl(file, options, io),
+    },
+    {
       usage: "user <name> <certificate> <key>",
       description: "Store a certificate and its key (PEM) with which data sources log in at OPC UA servers.",
       args: {

@@ -1,4 +1,4 @@
-import type { CertificateWords, PkiOverview, RejectedWords, TrustedWords } from "../../os/pki/overview.ts";
+import type { CertificateWords, PkiOverview, RejectedWords, RevocationWords, TrustedWords } from "../../os/pki/overview.ts";
 import { formatTable } from "../table.ts";
 
 /** What the person at the OPC UA server has to do. */
@@ -22,7 +22,8 @@ export function certificateLines({ subject, thumbprint, application_uri, valid_f
 }
 
 /** The whole PKI in lines for people. Pure. */
-export function overviewLines({ own, next, trusted, rejected, issuers, users, problems }: PkiOverview): string[] {
+export function overviewLines(overview: PkiOverview): string[] {
+  const { own, next, trusted, rejected, issuers, revocation_lists: lists, users, problems } = overview;
   const waiting = rejected.filter(({ by }) => by === "unknown");
   const refused = rejected.filter(({ by }) => by === "person");
   return [
@@ -74,6 +75,9 @@ export function overviewLines({ own, next, trusted, rejected, issuers, users, pr
             ]),
           ),
         ]),
+    ...(lists.length === 0
+      ? []
+      : ["", ...section("Revocation lists:", "", [["AUTHORITY", "OF", "NEXT DUE", "REVOKED"], ...lists.map(revocationRow)])]),
     ...(users.length === 0
       ? []
       : [
@@ -98,6 +102,13 @@ const trustedRow = ({ thumbprint, subject, valid_to, authority, peers }: Trusted
   authority ? `${subject} (authority)` : subject,
   day(valid_to),
   peers.length === 0 ? "-" : peers.slice(0, 3).join(", ") + (peers.length > 3 ? ` and ${peers.length - 3} more` : ""),
+];
+
+const revocationRow = ({ issuer, of, next_due, revoked }: RevocationWords): string[] => [
+  issuer,
+  day(of),
+  next_due === null ? "-" : `${day(next_due)}${Date.parse(next_due) < Date.now() ? " (over)" : ""}`,
+  String(revoked),
 ];
 
 const rejectedRow = ({ thumbprint, subject, valid_to, of, peer, last_seen }: RejectedWords): string[] => [

@@ -20,7 +20,7 @@ import { silentLog } from "../../model/context.ts";
 import { thumbprintOf, toPem } from "../../os/pki/certificate.ts";
 import { DAY_MS } from "../../os/pki/make.ts";
 import { createPki, type OpenPki } from "../../os/pki/pki.ts";
-import { type TestCertificate, testCertificate, testRevocations } from "../../os/pki/testing.ts";
+import { signRequest, type TestCertificate, testCertificate, testRevocations } from "../../os/pki/testing.ts";
 import { commandIo, isReachable, runCommand, runCommandWith, settingsFile } from "../testing.ts";
 import { certificatePlace, certificatesOf } from "./certificates.ts";
 
@@ -102,6 +102,54 @@ describe("collector pki", () => {
     expect(await isTrusted(plc, running)).toBe(false);
     expect(await well("list")).toContain("Rejected by a person");
     expect(await json("list")).toMatchObject({ trusted: [], rejected: [{ thumbprint, by: "person" }] });
+  });
+
+  it("lets the plant's authority sign the collector's certificate, and keeps it until that renews it", async () => {
+    const root = await testCertificate("plant", { authority: {} });
+    await service().own();
+    const request = path.join(dir, "collector.csr");
+    expect(await well("request", request)).toContain("pki import CERTIFICATE");
+    expect(readFileSync(request, "utf8")).toMatch(/^-----BEGIN CERTIFICATE REQUEST-----/);
+    const der = (file: string) => Buffer.from(readFileSync(file, "utf8").replaceAll(/-----[^-]+-----|\s/g, ""), "base64");
+    const signed = write("own.pem", toPem(root.der) + toPem(await signRequest(der(request), root, 30)));
+    const before = await service().own();
+    expect(await json("import", signed)).toMatchObject({ application_uri: `urn:collector:${COLLECTOR}`, notes: ["expires in 29 days"] });
+    const own = await service().own();
+    expect(own.privateKeyFile).toBe(before.privateKeyFile);
+    expect(own.thumbprint).not.toBe(before.thumbprint);
+    expect(own.notice).toContain("sudo collector pki request FILE");
+    expect(await json("list")).toMatchObject({ own: { thumbprint: own.thumbprint }, next: null });
+    expect((await service(() => Date.now() + 31 * DAY_MS).own()).thumbprint).toBe(own.thumbprint);
+    await well("request", request, "--new-key");
+    const renewed = await signRequest(der(request), root, 300);
+    await well("import", write("renewed.der", renewed));
+    expect(await service().own()).toMatchObject({ thumbprint: thumbprintOf(renewed) });
+    expect((await service().own()).privateKeyFile).not.toBe(own.privateKeyFile);
+    for (const [file, words] of [
+      [write("other.der", (await testCertificate("other")).der), "for a key that this collector does not have"],
+      [write("named.der", await signRequest(der(request), root, 30, "urn:another")), "it names urn:another, and this collector is"],
+      [write("late.der", await signRequest(der(request), root, -0.5)), "it is valid from"],
+    ] as const)
+      expect(await pki("import", file)).toMatchObject({ code: 2, err: expect.stringContaining(words) });
+  });
+
+  it("stores what an authority has revoked, and takes no list of a stranger and none that is older", async () => {
+    const [root, stranger] = [await testCertificate("plant", { authority: {} }), await testCertificate("stranger", { authority: {} })];
+    const plc = await testCertificate("plc", { issuer: root, serial: "42" });
+    await well("trust", write("root.der", root.der));
+    expect(await isTrusted(plc)).toBe(true);
+    const older = write("older.crl", await testRevocations(root, [], Date.now() - 5 * DAY_MS));
+    expect(await json("crl", older)).toMatchObject({ issuer: "CN=plant", revoked: 0 });
+    expect(await json("crl", write("now.crl", await testRevocations(root, ["42"])))).toMatchObject({ revoked: 1 });
+    expect(await isTrusted(plc)).toBe(false);
+    expect((await json("list")).revocation_lists).toMatchObject([{ issuer: "CN=plant", revoked: 1 }]);
+    expect(await well("list")).toMatch(/Revocation lists:\n.*AUTHORITY[\s\S]*CN=plant/);
+    for (const [file, words] of [
+      [older, "is newer"],
+      [write("strange.crl", await testRevocations(stranger, ["42"])), "no authority that is known here has signed"],
+      [write("torn.crl", "no list"), "this is not a revocation list"],
+    ] as const)
+      expect(await pki("crl", file)).toMatchObject({ code: 2, err: expect.stringContaining(words) });
   });
 
   it("trusts an expired certificate until a day, and shows until when in the list", async () => {

@@ -159,7 +159,7 @@ export function pkiUser(
 }
 
 /** Opens the PKI, as the owner of its folder. */
-interface Opened {
+export interface Opened {
   readonly pki: OpenPki;
   readonly place: CertificatePlace;
   /** One JSON object, or lines for people. */
@@ -167,7 +167,7 @@ interface Opened {
 }
 
 /** `work` runs as the owner of the state folder, `after` as who typed the command, and only if `work` went well. */
-async function withPki(
+export async function withPki(
   options: PkiCommandOptions,
   io: CommandIo,
   work: (opened: Opened) => Promise<ExitCode | undefined>,
@@ -243,7 +243,7 @@ function checkForgivable({ isAuthority, subject, notAfter }: Certificate, until:
     throw new UsageError(`this certificate is valid to ${dayOf(notAfter)}: --although-expired-until takes a later day, or is left out`);
 }
 
-const readGiven = (file: string): GivenFile => ({ file, bytes: readIn(file, MAX_FILE_BYTES) });
+export const readGiven = (file: string, maxBytes = MAX_FILE_BYTES): GivenFile => ({ file, bytes: readIn(file, maxBytes) });
 
 /** Upper-case hex without the colons and blanks with which other tools show it; undefined: it is not a thumbprint. */
 function digitsOf(reference: string): string | undefined {

@@ -134,7 +134,7 @@ export async function secretsHere(
 }
 
 /** True: the password of this machine stays where it was set for; says so to the person. */
-export function isWithheldFrom(uuid: string, input: SecretUsesInput, stateDir: string, io: CommandIo): boolean {
+function isWithheldFrom(uuid: string, input: SecretUsesInput, stateDir: string, io: CommandIo): boolean {
   const uses = secretUses(input);
   if (!uses.some((use) => use.uuid === uuid)) return false;
   try {

@@ -69,6 +69,29 @@ test("says that MQTT 3.1.1 does not tell whether a message is taken", async () =
   expect([code, out]).toEqual([EXIT.good, expect.stringMatching(/log-in +ok .*MQTT 3\.1\.1.*\n {2}publish +\? .*does not say/)]);
 });
 
+/** A server that answers anything with these bytes, and keeps the connection. */
+async function serverOf(answer: string | Buffer): Promise<number> {
+  const server = createServer((socket) => {
+    socket.on("error", () => {});
+    socket.once("data", () => socket.write(answer));
+    onTestFinished(() => void socket.destroy());
+  });
+  await new Promise<void>((done) => server.listen(0, "127.0.0.1", done));
+  onTestFinished(() => void server.close());
+  const address = server.address();
+  return typeof address === "object" && address ? address.port : 0;
+}
+
+test.for([
+  ["HTTP", "HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n\r\n"],
+  ["noise", Buffer.from(Array.from({ length: 400 }, (_, i) => (i * 73 + 41) % 256))],
+  ["a text", "220 ready\r\n"],
+] as const)("says that a server that answers with %s does not follow MQTT", async ([_, answer]) => {
+  const { code, out } = await (await withSink(await serverOf(answer), "connect_timeout=500ms"))();
+  expect([code, out]).toEqual([EXIT.sourceFailed, expect.stringMatching(/log-in +FAILED .*(does not follow MQTT|speaks)/)]);
+  expect(out).not.toContain("The collector itself failed");
+});
+
 test("ends at TLS where the port has none", async () => {
   const plain = createServer((socket) => void socket.on("error", () => {}).end("HTTP/1.1 400 Bad Request\r\n\r\n"));
   await new Promise<void>((done) => plain.listen(0, "127.0.0.1", done));

@@ -1,5 +1,6 @@
 import type { AnyDriver, AnySession, ConnectInput, DriverContext, Point, Timeouts } from "../../../drivers/driver.ts";
 import { resolveHost } from "../../../drivers/lib/resolve.ts";
+import { permittedResolve } from "../../lib/resolver.ts";
 import { type Address, literalAddress } from "../../model/address.ts";
 import type { Log } from "../../model/context.ts";
 import { toReasonError } from "../../model/failure.ts";
@@ -282,12 +283,21 @@ class Walk {
       log: this.#log,
       timeouts,
       ...(pki && { pki }),
-      resolve: addresses ? async () => addresses : lookUpName,
+      // The walk is to the first host; a second server is not asked past the policy.
+      resolve: addresses ? (host, signal) => this.#again(host, addresses, signal) : lookUpName,
       tap: (direction, frame) => {
         this.#frames[direction]++;
         if (direction === "in" && this.#heard === "") this.#heard = Buffer.from(frame.subarray(0, MAX_SHOWN_BYTES)).toString("hex");
       },
     };
+  }
+
+  async #again(host: string, addresses: readonly Address[], signal: AbortSignal): Promise<readonly Address[]> {
+    const { driver, details, settings, permit } = this.#target;
+    const endpoint = driver.endpoint(details, settings);
+    if (host === endpoint.host) return addresses;
+    const resolver = { resolve: ({ host: name }: { readonly host: string }, during: AbortSignal) => lookUpName(name, during) };
+    return permittedResolve(resolver, permit, endpoint.port)(host, signal);
   }
 
   #frameWords(): string {

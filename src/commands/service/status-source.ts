@@ -9,10 +9,12 @@ import { UsageError } from "../io.ts";
 import { knownNames } from "../known-names.ts";
 
 /** The source with this uuid or name. Throws UsageError, which names those that there are. */
-export function sourceOf(sources: readonly SourceStatus[], name: string): SourceStatus {
+export function sourceOf(sources: readonly SourceStatus[], name: string, others: readonly string[] = []): SourceStatus {
   const found = sources.find(({ uuid }) => uuid === name.toLowerCase()) ?? sources.find((source) => source.name === name);
   if (found) return found;
   const names = sources.map((source) => source.name);
+  if (others.length > 0)
+    throw new UsageError(`the service has no data source or data sink ${name}${knownNames(name, [...names, ...others])}`);
   throw new UsageError(`the service reads no data source ${name}${knownNames(name, names, "it reads ") || "; it reads none"}`);
 }
 

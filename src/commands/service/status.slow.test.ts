@@ -95,6 +95,19 @@ SINK                                  TYPE  ENDPOINT     STATE  FOR        DELIV
     expect(text).toContain("Sent without confirmation, because MQTT with QoS 0 has none: 600");
   });
 
+  test("one data sink with its account; of those that fail, how many there are in all", () => {
+    const refused = { reason: { type: "CONNECTION_REFUSED" }, condition: null, detail: "no" } as const;
+    const failing: SinkStatus = { ...broker, name: "plant", state: "ERROR", error: refused, filter: { units: ["bar"] } };
+    const one = renderStatus(report({ sources: [], sinks: [failing] }), NOW, { source: "plant" });
+    expect(one).toMatch(
+      /^plant \(mqtt broker:1883\): CONNECTION_REFUSED for 2 h 5 min\n {2}Account: {3}86405 values accepted: 86000 delivered, 400 wait\n/,
+    );
+    expect(one).toMatch(/\n {2}Next step: .*\n {2}Takes units: bar\n {2}Dropped: 5 too_old\n$/);
+    const summary = "Data sources: 30 (29 OK, 1 CONNECTION_REFUSED); data sinks: 1 (OK)";
+    expect(renderStatus(report({ sources: [oven] }), NOW, { failing: true, summary })).toContain(summary);
+    expect(renderStatus(report({ sources: [] }), NOW, { failing: true, summary })).toContain(`${summary}\nNo data source fails.`);
+  });
+
   test("each trouble with since, detail, cause, next step and next try", () => {
     const text = renderStatus(report({ sources: [press, oven] }), NOW);
     expect(text).toMatch(/oven\\u001b\[2J +modbus_tcp +10\.0\.0\.6:502 +CONNECTION_REFUSED +5 min/);
@@ -226,10 +239,10 @@ describe("the verb", () => {
   });
   afterAll(() => rmSync(folder, { recursive: true }));
 
-  const call = async (json: boolean) => {
+  const call = async (json: boolean, source?: string) => {
     const output = { out: "", err: "" };
     const io = commandIo({ onOut: (text) => (output.out += text), onErr: (text) => (output.err += text) });
-    const exit = await status({ config: join(folder, "collector.yaml"), json }, io);
+    const exit = await status({ config: join(folder, "collector.yaml"), json, source }, io);
     return { exit, ...output };
   };
 
@@ -255,6 +268,12 @@ describe("the verb", () => {
       expect(await call(false)).toMatchObject({ exit: 1, out: expect.stringContaining("a: stale") });
       current = report({ sources: [oven] });
       expect(await call(false)).toMatchObject({ exit: 3 });
+      current = report({ sinks: [{ ...broker, name: "plant" }] });
+      expect(await call(false, "plant")).toMatchObject({ exit: 0, out: expect.stringMatching(/^plant \(mqtt/) });
+      const near = call(false, "plont");
+      await expect(near).rejects.toThrow(
+        "the service has no data source or data sink plont; did you mean plant?; there are: press-1, plant",
+      );
       current = report({
         sinks: [{ ...broker, state: "ERROR", error: { reason: { type: "TIMEOUT" }, condition: null, detail: "no CONNACK" } }],
       });

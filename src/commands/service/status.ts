@@ -29,8 +29,10 @@ import { pageOfTrouble } from "./status-trouble.ts";
 
 /** Which part of the status is shown. */
 export interface StatusView {
-  /** Name or uuid of a data source: that one alone. */
+  /** Name or uuid of a data source or data sink: that one alone. */
   readonly source?: string | undefined;
+  /** Counts of all there is, where only a part of it is shown. */
+  readonly summary?: string;
   /** Data sources and data sinks that fail or have bad variables. */
   readonly failing?: boolean;
   /** All data sources are in the table, however many. */
@@ -56,18 +58,26 @@ export async function status(
     return EXIT.ownFailure;
   }
   // Our own service of this version, behind the rights of the file system: its answer is taken for what it says it is.
-  const report = partOf(answer as ServiceStatus, options);
+  const whole = answer as ServiceStatus;
+  const report = partOf(whole, options);
+  const summary = summaryLine(whole.sources, whole.sinks);
   io.stdout.write(
     options.json
       ? `${toJson(report, jsonWithoutCredentials)}\n`
-      : renderStatus(report, Date.now(), { ...options, columns: io.stdout.columns }),
+      : renderStatus(report, Date.now(), { ...options, summary, columns: io.stdout.columns }),
   );
   return exitOf(report);
 }
 
-/** What of it is meant. Throws UsageError where there is no such source. */
+/** What of it is meant. Throws UsageError where there is no such source or sink. */
 function partOf(report: ServiceStatus, { source, failing = false }: StatusView): ServiceStatus {
-  if (source !== undefined) return { ...report, sources: [sourceOf(report.sources, source)], sinks: [] };
+  if (source !== undefined) {
+    const sink = report.sinks.find(({ uuid, name }) => uuid === source.toLowerCase() || name === source);
+    const isSource = report.sources.some(({ uuid, name }) => uuid === source.toLowerCase() || name === source);
+    if (sink && !isSource) return { ...report, sources: [], sinks: [sink] };
+    const others = report.sinks.flatMap(({ name }) => name ?? []);
+    return { ...report, sources: [sourceOf(report.sources, source, others)], sinks: [] };
+  }
   if (!failing) return report;
   return {
     ...report,
@@ -99,10 +109,12 @@ const MAX_WARNINGS_SHOWN = 10;
 export function renderStatus(report: ServiceStatus, nowMs: number, view: StatusView = {}): string {
   const { version, collector, started_at, config, buffer, sources, sinks, alarms } = report;
   const [only] = sources;
+  const [onlySink] = sinks;
   if (view.source !== undefined && only) {
     const trouble = troubleOf(only, nowMs);
     return textOf(sourceLines(only, trouble, nowMs));
   }
+  if (view.source !== undefined && onlySink) return textOf(sinkLines(onlySink, nowMs));
   const notes = config.warnings.map(({ text }) => text);
   const lines = [
     `collector ${version} (${collector}), running for ${forWords(started_at, nowMs)}`,
@@ -145,12 +157,12 @@ function configWords({ config }: ServiceStatus, nowMs: number): string {
 function sourcesSection(
   { config, sources, sinks }: ServiceStatus,
   nowMs: number,
-  { failing = false, all = false, columns }: StatusView,
+  { failing = false, all = false, summary: ofAll, columns }: StatusView,
 ): string[] {
-  if (failing && sources.length === 0) return ["No data source fails."];
+  if (failing && sources.length === 0) return [...(ofAll === undefined ? [] : [ofAll]), "No data source fails."];
   if (sources.length === 0) return [noSourcesWords(config)];
   const isLong = sources.length > MAX_IN_TABLE;
-  const summary = isLong || failing ? [summaryLine(sources, sinks)] : [];
+  const summary = isLong || failing ? [ofAll ?? summaryLine(sources, sinks)] : [];
   if (isLong && !failing && !all) return [...summary, ...pageOfTrouble(sources, nowMs)];
   const folds = foldFailing(sources).filter((fold) => fold.sources.length > 1);
   const folded = new Set(folds.flatMap((fold) => fold.sources));
@@ -233,6 +245,22 @@ function countsOf(
 ): readonly number[] {
   const allDropped = Object.values(dropped).reduce((sum, n) => sum + n, 0);
   return [delivered, ...(hasUnconfirmed ? [unconfirmed] : []), pending, allDropped];
+}
+
+/** One sink: its state, its account, and what is wrong with it. */
+function sinkLines(sink: SinkStatus, nowMs: number): readonly string[] {
+  const { uuid, name, type, endpoint, since, ledger } = sink;
+  const trouble = sinkTrouble(sink);
+  const account = ledger
+    ? `${ledger.accepted} values accepted: ${ledger.delivered} delivered, ${ledger.pending} wait`
+    : "it gets current values, and keeps no account";
+  return [
+    `${name ?? uuid} (${type} ${endpoint ?? "-"}): ${sinkStateWords(sink)} for ${forWords(since, nowMs)}`,
+    `  Account:   ${account}`,
+    ...(trouble ? troubleLines(trouble, nowMs) : []),
+    ...sinkWords(sink).map((words) => `  ${words}`),
+    ...noteLines(sink.warnings),
+  ];
 }
 
 function sinkParagraph(sink: SinkStatus, nowMs: number): string[] {

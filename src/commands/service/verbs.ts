@@ -26,12 +26,13 @@ export const RUN: Verb = {
 
 /** `collector status`. */
 export const STATUS: Verb = {
-  usage: "status [source]",
+  usage: "status [name]",
   description: "Show the state of the running service's sources and sinks, and what to do about failures.",
-  args: { source: "name or uuid of one data source: all that is known of it" },
+  args: { name: "name or uuid of one data source or data sink: all that is known of it" },
   examples: [
     "collector status",
     "collector status press-1",
+    "collector status plant-broker",
     "collector status --failing",
     "collector status --json | jq '.sources[] | {name, state: .status.state.type}'",
   ],
@@ -148,7 +149,10 @@ export const VERIFY: Verb = {
     "collector verify broker --json | jq '.findings[] | {kind, source, id, time}'",
   ],
   options: [
-    { flags: "--for <duration>", description: "listen to the broker for this time; two whole minutes at least (default: 3min)" },
+    {
+      flags: "--for <duration>",
+      description: "listen to the broker for this time, or until Ctrl-C; two whole minutes at least (default: 3min)",
+    },
     { flags: "--since <time>", description: "judge readouts from this time on; absent: from the first one that arrived" },
     { flags: "--until <time>", description: "judge readouts up to this time" },
     PASSWORD_FILE,

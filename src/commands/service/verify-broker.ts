@@ -1,23 +1,18 @@
-import path from "node:path";
-import { createCredentials, credentialsFolder, loadCredentials, withLocalSecrets } from "../../configuration/credentials.ts";
 import { optionsOf } from "../../configuration/kept-options.ts";
-import { fileSecretOf, readSecretFiles } from "../../configuration/secret-files.ts";
-import { DEFAULT_SETTINGS_FILE } from "../../configuration/settings-file.ts";
 import { prepareSink } from "../../delivery/prepare-sink.ts";
 import { permitOf } from "../../lib/policy.ts";
 import { messageOf } from "../../model/failure.ts";
 import { nameInCommand } from "../../model/name-in-command.ts";
 import type { DataSink } from "../../model/resources.ts";
+import type { Settings } from "../../model/settings.ts";
 import { SINKS } from "../../sinks/index.ts";
 import { type Listening, listenToSink } from "../../sinks/mqtt/manifest/listen.ts";
 import type { Input } from "../../sinks/mqtt/sink.ts";
-import { isWithheldFrom, type TargetOptions } from "../device/browse-target.ts";
+import type { ApiConnection } from "../configuration/api-connection.ts";
+import { secretsHere, type TargetOptions } from "../device/browse-target.ts";
 import { withSource } from "../device/configured-source.ts";
 import { lookUpName, personLog, policyOf } from "../device/device.ts";
-import { passwordFrom } from "../files.ts";
 import { type CommandIo, complain, EXIT, type ExitCode, UsageError } from "../io.ts";
-import { askHidden } from "../prompt.ts";
-import { settingsOrUsage } from "./run.ts";
 
 /** The broker of a sink, which can be listened to. */
 export interface SinkBroker {
@@ -36,8 +31,8 @@ export async function brokerOf(
   const notOne = async (): Promise<ExitCode> => {
     throw new UsageError(`${name} is a data source; name the data sink that publishes its values`);
   };
-  return withSource(name, options, policy, io, notOne, async (sink) => {
-    const input = await inputOf(sink, options, io);
+  return withSource(name, options, policy, io, notOne, async (sink, found) => {
+    const input = await inputOf(sink, found, options, io);
     const { payload, manifest } = input.settings;
     if (!manifest) {
       const why = ["value", "raw", "sparkplug"].includes(payload)
@@ -55,35 +50,22 @@ export async function brokerOf(
   });
 }
 
-async function inputOf(sink: DataSink, options: TargetOptions & { readonly json?: boolean }, io: CommandIo): Promise<Input> {
+async function inputOf(
+  sink: DataSink,
+  { settings, api }: { readonly settings: Settings; readonly api: ApiConnection | undefined },
+  options: TargetOptions,
+  io: CommandIo,
+): Promise<Input> {
   const { uuid, name, type, details, collector } = sink;
   if (type !== "mqtt")
     throw new UsageError(`${name ?? uuid} is a data sink of the type ${type}, which has no manifest; verify is for sinks of the type mqtt`);
-  const { settings } = settingsOrUsage(options.config);
   let local: Readonly<Record<string, unknown>>;
   try {
     local = optionsOf(settings.sinks, settings.state_dir, "sink", { uuid, name });
   } catch (error) {
     throw new UsageError(messageOf(error));
   }
-  const settingsFile = options.config ?? DEFAULT_SETTINGS_FILE;
-  const { secrets: loaded } = loadCredentials(io.env["CREDENTIALS_DIRECTORY"], credentialsFolder(settingsFile));
-  const credentials = createCredentials(loaded);
-  const secretFiles = readSecretFiles(settings, path.dirname(settingsFile));
-  const uses = { desired: { sources: [], sinks: [sink] }, credentials, secretFiles, settings };
-  const isWithheld = options.passwordFile === undefined && isWithheldFrom(uuid, uses, settings.state_dir, io);
-  const kept = isWithheld ? {} : (withLocalSecrets({}, [sink], credentials)[uuid] ?? {});
-  const inFile = isWithheld ? undefined : fileSecretOf(local, secretFiles);
-  if (inFile && "problem" in inFile && options.passwordFile === undefined) throw new UsageError(inFile.problem);
-  const secrets: Record<string, string> = { ...kept, ...(inFile && "secret" in inFile && { password: inFile.secret }) };
-  if (options.passwordFile !== undefined) secrets["password"] = passwordFrom(options.passwordFile);
-  else if (typeof local["username"] === "string" && secrets["password"] === undefined)
-    secrets["password"] = await askHidden(
-      `password of ${name ?? uuid}`,
-      "give it with --password-file FILE, or try with sudo",
-      io,
-      options,
-    );
+  const secrets = await secretsHere({ record: sink, desired: { sources: [], sinks: [sink] }, local, settings, api }, options, io);
   const unit = settings.publish_interval_unit;
   const prepared = await prepareSink({ uuid, name, type, details, settings: local, secrets, publishIntervalUnit: unit }, SINKS);
   const checked = { details: prepared.details as Input["details"], settings: prepared.settings as Input["settings"] };

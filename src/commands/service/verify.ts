@@ -29,7 +29,7 @@ const MAX_SHOWN = 100;
 /** Counts the messages that have come, for people who wait. */
 interface Taken {
   messages: number;
-  /** Lines and messages that are no JSON. */
+  /** Lines and messages that cannot be read as JSON. */
   unreadable: number;
 }
 
@@ -59,14 +59,14 @@ export async function verify(sink: string, file: string | undefined, options: Ve
         const startMs = performance.now();
         const stop = tellProgress(io, () => {
           const leftMs = Math.max(0, forMs - (performance.now() - startMs));
-          return `${taken.messages} messages, ${copy.readouts} readouts; ${formatDuration(Math.ceil(leftMs / 1000) * 1000)} left`;
+          const left = file === undefined ? `; ${formatDuration(Math.ceil(leftMs / 1000) * 1000)} left` : "";
+          return `${taken.messages} messages, ${copy.readouts} readouts${left}`;
         });
         const begun = (): void => {
           if (file === undefined) span = { ...span, notBeforeMs: Date.now() };
         };
         await broker.listen({ ...(file === undefined && { forMs }), take: (payload) => take(payload.toString()), begun }).finally(stop);
       });
-      if (io.signal.aborted) return EXIT.interrupted;
       // Why is said.
       if (exit !== EXIT.good) return exit === EXIT.ownFailure ? EXIT.sourceFailed : exit;
       if (file !== undefined) span = asked;
@@ -80,7 +80,9 @@ export async function verify(sink: string, file: string | undefined, options: Ve
     else writeLines(io, failureLines(error, endpoint, about));
     return EXIT.sourceFailed;
   }
-  if (io.signal.aborted) return EXIT.interrupted;
+  // Ctrl-C ends listening: what has come until then is judged.
+  const hasBegun = span.notBeforeMs !== undefined;
+  if (io.signal.aborted && !hasBegun) return EXIT.interrupted;
   return report(sink, copy, span, taken, options, io);
 }
 
@@ -107,7 +109,7 @@ const unseen = (copy: ReceivedCopy): string =>
 
 /** For people. Pure. */
 export function linesOf(sink: string, judgement: Judgement): readonly string[] {
-  const { findings, readouts, sources, from, to, repeated, unlisted, unproved, losses } = judgement;
+  const { findings, readouts, sources, from, to, repeated, unlisted, unproved, without_manifest: without, losses } = judgement;
   const shown = findings.slice(0, MAX_SHOWN);
   const kinds = Map.groupBy(findings, ({ kind }) => kind);
   return [
@@ -120,6 +122,7 @@ export function linesOf(sink: string, judgement: Judgement): readonly string[] {
     ...(repeated > 0 ? [`${repeated} repeated: the same again, as after a lost connection; no fault`] : []),
     ...(unlisted > 0 ? [`${unlisted} not in the manifest: the broker has not acknowledged them, or not yet; no fault`] : []),
     ...(unproved > 0 ? [`${unproved} not proved: in no list of the manifest, or acknowledged with several contents`] : []),
+    ...(without > 0 ? [`${without} data source${without === 1 ? "" : "s"} in the copy without a manifest: not compared`] : []),
     ...losses.map(
       ({ from: first, to: last, count, reason }) =>
         `lost before the broker: ${count ?? "unknown"} values of all sources, ${first} to ${last}: ${reason}`,

@@ -104,6 +104,11 @@ export const WARNINGS = {
     "Nothing, where a NAT or a tunnel is between them.",
   ),
   server_not_running: w("warning", "The server says that it does not run as it should.", "Look at the server: the text has its state."),
+  second_endpoint_in_use: w(
+    "warning",
+    "Values are read at the second server, because the first is away or not healthy.",
+    "Look at the first server: the text says why it is not used.",
+  ),
   server_restarted: w("note", "The server was started again.", "Nothing, where somebody meant to."),
   namespaces_renumbered: w(
     "warning",

@@ -1,6 +1,7 @@
 import path from "node:path";
 import type { X509Crl } from "@peculiar/x509";
-import { namesIn, readIfThere, stampOf } from "../../lib/files.ts";
+import { escapeControls } from "../../base/plain-text.ts";
+import { makePrivateFolder, namesIn, readIfThere, remove, replaceFile, stampOf } from "../../lib/files.ts";
 import { messageOf } from "../../model/failure.ts";
 import { type Certificate, dayOf } from "./certificate.ts";
 import { loadX509 } from "./make.ts";
@@ -47,15 +48,35 @@ export interface Revocations {
    * Authorities without a list are believed: a machine in a plant cannot fetch one.
    */
   revoked(certificate: Certificate, way: readonly Certificate[]): Promise<string | undefined>;
+  /**
+   * Keeps a list (DER or PEM) that one of these authorities signed, in the place of an older one of the same authority. Rejects with Error for
+   * people where none of them did, it is older than the one that is here, or it cannot be written.
+   */
+  add(bytes: Uint8Array, authorities: readonly Certificate[]): Promise<RevocationList>;
+  /** The lists that can be used. */
+  lists(): Promise<readonly RevocationList[]>;
   /** Files that cannot be used as they are now, in words. */
   problems(): Promise<readonly string[]>;
 }
 
-/** The files `*.crl` in these folders, DER or PEM. */
-export function createRevocations(folders: readonly string[]): Revocations {
+export interface RevocationList {
+  readonly issuer: string;
+  readonly file: string;
+  /** Epoch ms; the next one is due then; undefined: the authority does not say. */
+  readonly thisUpdate: number;
+  readonly nextUpdate: number | undefined;
+  readonly revoked: number;
+}
+
+/** The files `*.crl` in these folders, DER or PEM; new ones come into the last. */
+export function createRevocations(folders: readonly [string, ...string[]]): Revocations {
   const parsed = new Map<string, { readonly stamp: string; readonly crl?: X509Crl; readonly problem?: string }>();
 
-  const load = async (): Promise<{ readonly crls: readonly X509Crl[]; readonly problems: readonly string[] }> => {
+  const load = async (): Promise<{
+    readonly crls: readonly X509Crl[];
+    readonly files: readonly (readonly [file: string, crl: X509Crl])[];
+    readonly problems: readonly string[];
+  }> => {
     const problems: string[] = [];
     const files = folders.flatMap((folder) => {
       try {
@@ -74,12 +95,30 @@ export function createRevocations(folders: readonly string[]): Revocations {
     const lists = [...parsed.values()];
     return {
       crls: lists.flatMap(({ crl }) => crl ?? []),
+      files: [...parsed].flatMap(([file, { crl }]) => (crl ? [[file, crl] as const] : [])),
       problems: [...problems, ...lists.flatMap(({ problem }) => problem ?? [])],
     };
   };
 
   return {
     problems: async () => (await load()).problems,
+    lists: async () => (await load()).files.map(([file, crl]) => listOf(file, crl)),
+    async add(bytes, authorities) {
+      const crl = await parseCrl(bytes);
+      let signer: Certificate | undefined;
+      for (const one of authorities) if (await isOf(crl, one)) signer ??= one;
+      if (!signer)
+        throw new Error(`no authority that is known here has signed this list of ${escapeControls(crl.issuer)}: trust the authority first`);
+      const before = (await load()).files.filter(([, one]) => one.issuer === crl.issuer);
+      const newest = before.find(([, one]) => one.thisUpdate > crl.thisUpdate);
+      if (newest) throw new Error(`this list is of ${dayOf(crl.thisUpdate.getTime())}, and ${newest[0]} is newer`);
+      const folder = folders.at(-1) ?? folders[0];
+      makePrivateFolder(folder);
+      const file = path.join(folder, `${signer.thumbprint}.crl`);
+      replaceFile(file, new Uint8Array(crl.rawData));
+      for (const [older] of before) if (older !== file) remove(older);
+      return listOf(file, crl);
+    },
     async revoked(certificate, way) {
       const { crls } = await load();
       for (const [i, authority] of way.entries()) {
@@ -95,16 +134,33 @@ export function createRevocations(folders: readonly string[]): Revocations {
   };
 }
 
+const listOf = (file: string, { issuer, thisUpdate, nextUpdate, entries }: X509Crl): RevocationList => ({
+  issuer: escapeControls(issuer),
+  file,
+  thisUpdate: thisUpdate.getTime(),
+  nextUpdate: nextUpdate?.getTime(),
+  revoked: entries.length,
+});
+
+/** Throws Error for what is not a list. */
+async function parseCrl(bytes: Uint8Array): Promise<X509Crl> {
+  const { X509Crl: Crl, PemConverter } = await loadX509();
+  const text = Buffer.from(bytes).toString("latin1");
+  try {
+    return new Crl(text.includes("-----BEGIN") ? (PemConverter.decodeFirst(text) as ArrayBuffer) : new Uint8Array(bytes));
+  } catch (error) {
+    throw new Error(`this is not a revocation list (${messageOf(error)})`, { cause: error });
+  }
+}
+
 async function readCrl(file: string): Promise<{ readonly crl?: X509Crl; readonly problem?: string }> {
   try {
     const bytes = readIfThere(file, MAX_CRL_BYTES);
     if (!bytes) return {};
-    const { X509Crl: Crl, PemConverter } = await loadX509();
-    const text = bytes.toString("latin1");
-    return { crl: new Crl(text.includes("-----BEGIN") ? (PemConverter.decodeFirst(text) as ArrayBuffer) : new Uint8Array(bytes)) };
+    return { crl: await parseCrl(bytes) };
   } catch (error) {
     const words = messageOf(error);
-    return { problem: words.includes(file) ? words : `${file}: this is not a revocation list (${words})` };
+    return { problem: words.includes(file) ? words : `${file}: ${words}` };
   }
 }
 

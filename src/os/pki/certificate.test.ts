@@ -38,6 +38,7 @@ describe("parseCertificate", () => {
       notBefore: NOW - 86_400_000,
       notAfter: NOW + 1825 * 86_400_000,
       isAuthority: false,
+      isSelfSigned: true,
       weaknesses: [],
     });
   });

@@ -32,6 +32,8 @@ export interface Certificate {
    * own: where that is trusted, it is for itself only.
    */
   readonly isAuthority: boolean;
+  /** False: somebody else signed it. */
+  readonly isSelfSigned: boolean;
   /** Keys and signatures that others may break, in words: RSA below 2048 bits, SHA-1, MD5. */
   readonly weaknesses: readonly string[];
 }
@@ -70,6 +72,7 @@ export function parseCertificate(der: Uint8Array): Certificate {
     notBefore,
     notAfter,
     isAuthority: x509.ca && !isOfOneApplication(x509, uris),
+    isSelfSigned: x509.subject === x509.issuer,
     weaknesses: weaknessesOf(x509),
   };
 }
@@ -181,12 +184,12 @@ export function parseCertificateFile(bytes: Uint8Array): Certificate[] {
 }
 
 /** RFC 7468. */
-export const toPem = (der: Uint8Array): string =>
-  `-----BEGIN CERTIFICATE-----\n${(
+export const toPem = (der: Uint8Array, label = "CERTIFICATE"): string =>
+  `-----BEGIN ${label}-----\n${(
     Buffer.from(der)
       .toString("base64")
       .match(/.{1,64}/g) ?? []
-  ).join("\n")}\n-----END CERTIFICATE-----\n`;
+  ).join("\n")}\n-----END ${label}-----\n`;
 
 /** `2026-11-20`; a time that no calendar has is returned as it is. */
 export const dayOf = (ms: number): string => {

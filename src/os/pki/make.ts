@@ -42,19 +42,14 @@ export async function makeCertificate(
   nowMs: number,
 ): Promise<Uint8Array> {
   const x509 = await loadX509();
-  const algorithm = { name: "RSASSA-PKCS1-v1_5", hash: "SHA-256" };
-  const { subtle } = webcrypto;
-  const keys = {
-    privateKey: await subtle.importKey("pkcs8", key.export({ type: "pkcs8", format: "der" }), algorithm, false, ["sign"]),
-    publicKey: await subtle.importKey("spki", createPublicKey(key).export({ type: "spki", format: "der" }), algorithm, true, ["verify"]),
-  };
+  const keys = await keyPairOf(key);
   const from = Math.max(nowMs, EARLIEST_MS);
   const { KeyUsageFlags: usage } = x509;
   const certificate = await x509.X509CertificateGenerator.createSelfSigned({
     name: [{ CN: [name] }, { O: ["collector"] }],
     notBefore: new Date(from - BACKDATED_MS),
     notAfter: new Date(from + VALIDITY_DAYS * DAY_MS),
-    signingAlgorithm: algorithm,
+    signingAlgorithm: ALGORITHM,
     keys,
     extensions: [
       new x509.BasicConstraintsExtension(false, undefined, true),
@@ -66,15 +61,44 @@ export async function makeCertificate(
       new x509.ExtendedKeyUsageExtension([x509.ExtendedKeyUsage.serverAuth, x509.ExtendedKeyUsage.clientAuth], false),
       await x509.SubjectKeyIdentifierExtension.create(keys.publicKey),
       await x509.AuthorityKeyIdentifierExtension.create(keys.publicKey),
-      new x509.SubjectAlternativeNameExtension([
-        { type: "url", value: applicationUri },
-        ...dns.slice(0, MAX_NAMES).map((value) => ({ type: "dns", value }) as const),
-        ...ip.slice(0, MAX_NAMES).map((value) => ({ type: "ip", value }) as const),
-      ]),
+      new x509.SubjectAlternativeNameExtension(namesOf({ applicationUri, dns, ip })),
     ],
   });
   return new Uint8Array(certificate.rawData);
 }
+
+/** A request (PKCS #10, DER) for an authority to sign a certificate for this key, with what OPC 10000-6, 6.2.2 wants of it. */
+export async function makeSigningRequest(key: KeyObject, subject: CertificateSubject): Promise<Uint8Array> {
+  const x509 = await loadX509();
+  const { KeyUsageFlags: usage } = x509;
+  const request = await x509.Pkcs10CertificateRequestGenerator.create({
+    name: [{ CN: [subject.name] }, { O: ["collector"] }],
+    signingAlgorithm: ALGORITHM,
+    keys: await keyPairOf(key),
+    extensions: [
+      new x509.KeyUsagesExtension(usage.digitalSignature | usage.nonRepudiation | usage.keyEncipherment | usage.dataEncipherment, true),
+      new x509.ExtendedKeyUsageExtension([x509.ExtendedKeyUsage.serverAuth, x509.ExtendedKeyUsage.clientAuth], false),
+      new x509.SubjectAlternativeNameExtension(namesOf(subject)),
+    ],
+  });
+  return new Uint8Array(request.rawData);
+}
+
+const ALGORITHM = { name: "RSASSA-PKCS1-v1_5", hash: "SHA-256" };
+
+async function keyPairOf(key: KeyObject): Promise<webcrypto.CryptoKeyPair> {
+  const { subtle } = webcrypto;
+  return {
+    privateKey: await subtle.importKey("pkcs8", key.export({ type: "pkcs8", format: "der" }), ALGORITHM, false, ["sign"]),
+    publicKey: await subtle.importKey("spki", createPublicKey(key).export({ type: "spki", format: "der" }), ALGORITHM, true, ["verify"]),
+  };
+}
+
+const namesOf = ({ applicationUri, dns, ip }: Omit<CertificateSubject, "name">) => [
+  { type: "url" as const, value: applicationUri },
+  ...dns.slice(0, MAX_NAMES).map((value) => ({ type: "dns", value }) as const),
+  ...ip.slice(0, MAX_NAMES).map((value) => ({ type: "ip", value }) as const),
+];
 
 /** Loaded when first needed: it takes a tenth of a second and 20 MB. */
 export async function loadX509(): Promise<X509> {

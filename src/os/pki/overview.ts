@@ -2,6 +2,7 @@ import path from "node:path";
 import { namesIn } from "../../lib/files.ts";
 import { messageOf } from "../../model/failure.ts";
 import { lifeNotes } from "../../model/words/certificate-life.ts";
+import type { RevocationList } from "./authorities.ts";
 import type { Certificate } from "./certificate.ts";
 import type { OpenPki } from "./pki.ts";
 
@@ -36,6 +37,23 @@ export interface RejectedWords extends CertificateWords {
   readonly by: "unknown" | "person";
 }
 
+export interface RevocationWords {
+  readonly issuer: string;
+  readonly file: string;
+  /** ISO 8601 UTC; null: the authority does not say when the next one is due. */
+  readonly of: string;
+  readonly next_due: string | null;
+  readonly revoked: number;
+}
+
+export const revocationWords = ({ issuer, file, thisUpdate, nextUpdate, revoked }: RevocationList): RevocationWords => ({
+  issuer,
+  file,
+  of: new Date(thisUpdate).toISOString(),
+  next_due: nextUpdate === undefined ? null : new Date(nextUpdate).toISOString(),
+  revoked,
+});
+
 /** The content of the PKI folder. */
 export interface PkiOverview {
   readonly folder: string;
@@ -46,6 +64,7 @@ export interface PkiOverview {
   readonly trusted: readonly TrustedWords[];
   readonly rejected: readonly RejectedWords[];
   readonly issuers: readonly (CertificateWords & { readonly file: string })[];
+  readonly revocation_lists: readonly RevocationWords[];
   readonly users: readonly (CertificateWords & { readonly name: string })[];
   /** What cannot be used, in words. */
   readonly problems: readonly string[];
@@ -108,6 +127,7 @@ export async function overviewOf(dir: string, { identity, trust, userCertificate
       by: note?.by ?? "unknown",
     })),
     issuers: issuers.kept.map(({ certificate, file }) => ({ ...certificateWords(certificate), file })),
+    revocation_lists: (await trust.revocations.lists()).map(revocationWords),
     users,
     problems: [...problems, ...trusted.problems, ...refusedProblems, ...issuers.problems, ...(await trust.revocations.problems())],
   };

@@ -8,7 +8,7 @@ import type { Log } from "../../model/context.ts";
 import { messageOf } from "../../model/failure.ts";
 import type { OwnCertificate } from "../../model/pki.ts";
 import { type Certificate, dayOf, parseCertificateFile, toPem } from "./certificate.ts";
-import { type CertificateSubject, DAY_MS, EARLIEST_MS, keyId, makeCertificate, makeKey } from "./make.ts";
+import { type CertificateSubject, DAY_MS, EARLIEST_MS, keyId, makeCertificate, makeKey, makeSigningRequest } from "./make.ts";
 
 /** The next certificate is made and announced so long before the end, for people to trust it at servers and clients in time. */
 export const ANNOUNCE_DAYS = 90;
@@ -85,6 +85,56 @@ export class Own {
     return this.#inTurn(() => this.#locked(() => this.#renew(newKey)));
   }
 
+  /** A request (PKCS #10, DER) for the plant's authority; for the key in use, or for a new one that waits for its certificate. Rejects as `get`. */
+  request(newKey: boolean): Promise<Uint8Array> {
+    return this.#inTurn(() =>
+      this.#locked(async () => {
+        const { current } = this.look() ?? (await this.#create());
+        const key = newKey ? await this.#writeKey() : this.#keyOf(current);
+        return makeSigningRequest(key, this.#subjectOf(current));
+      }),
+    );
+  }
+
+  /** The keys that are here, as `keyId` names them. */
+  keys(): readonly string[] {
+    return namesIn(this.#folder).flatMap((name) => /^key-([0-9a-f]{16})\.pem$/.exec(name)?.[1] ?? []);
+  }
+
+  /** Uses a certificate that an authority has signed for a key of ours. Rejects with Error for people where it cannot be ours. */
+  import(certificate: Certificate): Promise<OwnState> {
+    return this.#inTurn(() =>
+      this.#locked(async () => {
+        const state = this.look() ?? (await this.#create());
+        if (state.current.thumbprint === certificate.thumbprint) return state;
+        this.#checkImport(certificate, state);
+        remove(this.#nextFile);
+        createFile(this.#nextFile, toPem(certificate.der), { mode: 0o644 });
+        return this.#useNext(state);
+      }),
+    );
+  }
+
+  #checkImport(certificate: Certificate, { current }: OwnState): void {
+    const { subject, applicationUri, isAuthority, notBefore, notAfter, weaknesses } = certificate;
+    const key = readIfThere(this.#keyFile(keyId(certificate.x509.publicKey)), MAX_PEM_BYTES);
+    const nowMs = this.#now();
+    const ours = this.#subjectOf(current).applicationUri;
+    const wrong = !key
+      ? "it is for a key that this collector does not have: `sudo collector pki request FILE` makes a request for the right one"
+      : isAuthority
+        ? "it is the certificate of an authority"
+        : applicationUri !== ours
+          ? `it names ${applicationUri ?? "no application URI"}, and this collector is ${ours}: the authority has to keep the alternative names of the request`
+          : nowMs < notBefore || nowMs > notAfter
+            ? `it is valid from ${dayOf(notBefore)} to ${dayOf(notAfter)}`
+            : weaknesses.length > 0
+              ? `it has ${weaknesses.join(" and ")}`
+              : undefined;
+    if (wrong !== undefined) throw new Error(`the certificate ${subject} cannot be used as the collector's own: ${wrong}`);
+    this.#keyOf(certificate);
+  }
+
   async #get(): Promise<OwnCertificate> {
     let state = this.look();
     if (!state || stepOf(state, this.#nowMs()) !== "keep") {
@@ -99,10 +149,10 @@ export class Own {
         );
       }
     }
-    const own = ownCertificate(state);
-    if (state.next && own.notice !== undefined && this.#now() - this.#remindedMs >= REMIND_MS) {
+    const own = ownCertificate(state, this.#nowMs());
+    if (own.notice !== undefined && this.#now() - this.#remindedMs >= REMIND_MS) {
       this.#remindedMs = this.#now();
-      this.#log.warn({ ...wordsOf(state.next) }, own.notice);
+      this.#log.warn({ ...wordsOf(state.next ?? state.current) }, own.notice);
     }
     return own;
   }
@@ -156,10 +206,7 @@ export class Own {
 
   /** The same identity: key and URI stay, and the name by which people know it. */
   async #writeNext({ current }: OwnState, key: KeyObject): Promise<void> {
-    const subject = this.#subject();
-    const name = /CN=([^,]+)/.exec(current.subject)?.[1] ?? subject.name;
-    const applicationUri = current.applicationUri ?? subject.applicationUri;
-    const der = await makeCertificate(key, { ...subject, name, applicationUri }, this.#nowMs());
+    const der = await makeCertificate(key, this.#subjectOf(current), this.#nowMs());
     createFile(this.#nextFile, toPem(der), { mode: 0o644 });
   }
 
@@ -210,6 +257,12 @@ export class Own {
       name: `collector ${this.#installation.slice(0, 8)}`,
       ...namesOfMachine(),
     };
+  }
+
+  #subjectOf(current: Certificate): CertificateSubject {
+    const subject = this.#subject();
+    const name = /CN=([^,]+)/.exec(current.subject)?.[1] ?? subject.name;
+    return { ...subject, name, applicationUri: current.applicationUri ?? subject.applicationUri };
   }
 
   #nowMs(): number {
@@ -269,6 +322,8 @@ export function stepOf(
   { current, next }: { readonly current: Validity; readonly next: Validity | undefined },
   nowMs: number,
 ): "keep" | "make" | "use" | "drop" {
+  // One that the plant's authority signed is renewed by it: servers that trust the authority would refuse one of our own making.
+  if (current.isSelfSigned === false) return next ? "drop" : "keep";
   // One that is not valid yet was made while the clock was wrong, and is as useless as one that has expired.
   const isUnusable = nowMs < current.notBefore || nowMs >= useFrom(current);
   const isDue = isUnusable || nowMs >= current.notAfter - ANNOUNCE_DAYS * DAY_MS;
@@ -278,14 +333,22 @@ export function stepOf(
   return isUnusable ? "use" : "keep";
 }
 
-type Validity = Pick<Certificate, "notBefore" | "notAfter">;
+type Validity = Pick<Certificate, "notBefore" | "notAfter"> & Partial<Pick<Certificate, "isSelfSigned">>;
 
-function ownCertificate({ current, next, certificateFile, privateKeyFile }: OwnState): OwnCertificate {
+/** The step that people have to take for a certificate that an authority signed. */
+function renewalWords({ notAfter }: Certificate, nowMs: number): string | undefined {
+  if (nowMs < notAfter - ANNOUNCE_DAYS * DAY_MS) return undefined;
+  const ends = nowMs < notAfter ? "expires" : "expired";
+  return `the collector's certificate, which the plant's authority signed, ${ends} on ${dayOf(notAfter)}: have it renewed there (sudo collector pki request FILE), and type: sudo collector pki import CERTIFICATE`;
+}
+
+function ownCertificate({ current, next, certificateFile, privateKeyFile }: OwnState, nowMs: number): OwnCertificate {
   const { applicationUri, der, thumbprint, notAfter } = current;
   if (applicationUri === undefined) throw new Error(`${certificateFile} holds no application URI; make a new identity: ${NEW_IDENTITY}`);
-  const notice =
-    next &&
-    `the collector's certificate expires on ${dayOf(notAfter)}: trust the next one (thumbprint ${next.thumbprint}) at the OPC UA servers and clients; the collector uses it from ${dayOf(useFrom(current))} on; to hand it over, type: sudo collector pki export next.der --next`;
+  const notice = !current.isSelfSigned
+    ? renewalWords(current, nowMs)
+    : next &&
+      `the collector's certificate expires on ${dayOf(notAfter)}: trust the next one (thumbprint ${next.thumbprint}) at the OPC UA servers and clients; the collector uses it from ${dayOf(useFrom(current))} on; to hand it over, type: sudo collector pki export next.der --next`;
   return {
     applicationUri,
     certificateFile,

@@ -65,15 +65,39 @@ export async function testCertificate(name: string, options: TestCertificateOpti
 }
 
 /** What `authority` says to have revoked, in DER. */
-export async function testRevocations(authority: TestCertificate, serials: readonly string[]): Promise<Uint8Array> {
+export async function testRevocations(
+  authority: TestCertificate,
+  serials: readonly string[],
+  ofMs = Date.now() - DAY_MS,
+): Promise<Uint8Array> {
   const x509 = await loadX509();
   const crl = await x509.X509CrlGenerator.create({
     issuer: `CN=${authority.name}`,
-    thisUpdate: new Date(Date.now() - DAY_MS),
+    thisUpdate: new Date(ofMs),
     nextUpdate: new Date(Date.now() + DAY_MS),
     signingAlgorithm: ALGORITHM,
     signingKey: authority.keys.privateKey,
     entries: serials.map((serialNumber) => ({ serialNumber, revocationDate: new Date(Date.now() - DAY_MS) })),
   });
   return new Uint8Array(crl.rawData);
+}
+
+/** The certificate that `authority` makes of a request (PKCS #10, DER): with its names, or with another application URI. */
+export async function signRequest(request: Uint8Array, authority: TestCertificate, days: number, uri?: string): Promise<Uint8Array> {
+  const x509 = await loadX509();
+  const asked = new x509.Pkcs10CertificateRequest(new Uint8Array(request));
+  if (!(await asked.verify())) throw new Error("the request is not signed by its key");
+  const names = asked.extensions.filter(({ type }) => type === "2.5.29.17");
+  const certificate = await x509.X509CertificateGenerator.create({
+    serialNumber: randomBytes(8).toString("hex").replace(/^./, "1"),
+    subject: asked.subject,
+    issuer: [{ CN: [authority.name] }],
+    notBefore: new Date(Date.now() - DAY_MS),
+    notAfter: new Date(Date.now() + days * DAY_MS),
+    signingAlgorithm: ALGORITHM,
+    publicKey: await asked.publicKey.export(),
+    signingKey: authority.keys.privateKey,
+    extensions: uri === undefined ? names : [new x509.SubjectAlternativeNameExtension([{ type: "url", value: uri }])],
+  });
+  return new Uint8Array(certificate.rawData);
 }

@@ -1,6 +1,7 @@
 import { open } from "node:fs/promises";
 import { isIP, type Socket } from "node:net";
-import { type ConnectionOptions, connect, type TLSSocket } from "node:tls";
+import type { Duplex } from "node:stream";
+import { type ConnectionOptions, connect, type PeerCertificate, TLSSocket } from "node:tls";
 import { errorCode, messageOf, toReasonError } from "../../model/failure.ts";
 import { ReasonError } from "../../model/reason.ts";
 import { withDeadline } from "./dial.ts";
@@ -110,6 +111,15 @@ function handshake(socket: TLSSocket, endpoint: string, settings: TlsSettings): 
       done();
     });
   });
+}
+
+/** Version, and whose certificate the server has, as the handshake left it. */
+export function peerWords(socket: Duplex): string {
+  if (!(socket instanceof TLSSocket)) return "TLS";
+  const { subject, issuer, valid_to: until, subjectaltname: names }: Partial<PeerCertificate> = socket.getPeerCertificate() ?? {};
+  const whose = [subject?.CN, names].filter((text) => text !== undefined && text !== "").join(", ");
+  const end = until === undefined ? "" : `, valid until ${new Date(until).toISOString()}`;
+  return `${socket.getProtocol() ?? "TLS"}: a certificate of ${whose === "" ? "no name" : whose}, by ${issuer?.CN ?? issuer?.O ?? "an issuer without a name"}${end}`;
 }
 
 /** OpenSSL's verification codes, as Node passes them on. */

@@ -250,7 +250,7 @@ function connackOf(client: MqttClient, socket: Duplex, version: 4 | 5, options: 
       const refused = error && tls && tlsReason(error, endpoint, tls);
       if (refused) return fail(refused);
       const reason = error
-        ? withHint(toReasonError(error), hint, step)
+        ? withHint(reasonOfClient(error, endpoint), hint, step)
         : new ReasonError("CONNECTION_CLOSED", `the broker ${endpoint} closed the connection before it answered CONNECT${hint}`, {
             nextStep: step,
           });
@@ -258,8 +258,13 @@ function connackOf(client: MqttClient, socket: Duplex, version: 4 | 5, options: 
     };
     client.once("connect", done);
     // Before the library sees it, to which it is no MQTT.
-    if (!tls && websocketPath === undefined)
-      socket.prependOnceListener("data", (bytes: Buffer) => isTlsRecord(bytes) && fail(speaksTls(endpoint, sink)));
+    const isPlain = !tls && websocketPath === undefined;
+    socket.prependOnceListener("data", (bytes: Buffer) => {
+      if (isPlain && isTlsRecord(bytes)) fail(speaksTls(endpoint, sink));
+      else if (bytes.toString("latin1", 0, 5) === "HTTP/") fail(speaksHttp(endpoint, sink));
+      else if (!FIRST_PACKETS.has(bytes[0] ?? CONNACK))
+        fail(violation(`the broker ${endpoint} does not follow MQTT: it answers CONNECT with ${shown(bytes)}`));
+    });
     client.on("error", (error) => {
       if (!(error instanceof ErrorWithReasonCode) || typeof error.code !== "number") return closed(error);
       const refused = connectRefused(endpoint, ReasonCodes[error.code as keyof typeof ReasonCodes], error.code, {
@@ -286,6 +291,19 @@ const speaksTls = (endpoint: string, sink: string): ReasonError =>
       nextStep: `Type \`sudo collector sink set ${sink} tls=true\`, or use the broker's port without TLS.`,
     },
   );
+
+/** MQTT 5.0, 3.2: a server answers CONNECT with CONNACK, or AUTH before it. */
+const CONNACK = 0x20;
+const FIRST_PACKETS: ReadonlySet<number> = new Set([CONNACK, 0xf0]);
+const MAX_SHOWN_BYTES = 16;
+const shown = (bytes: Buffer): string => bytes.toString("hex", 0, MAX_SHOWN_BYTES).replace(/..(?=.)/g, "$& ");
+
+/** RFC 9112, 4: a status line. */
+const speaksHttp = (endpoint: string, sink: string): ReasonError =>
+  new ReasonError("UNKNOWN", `the broker ${endpoint} does not follow MQTT: a web server answers there (HTTP)`, {
+    condition: "protocol_violation",
+    nextStep: `Correct the port (\`sudo collector sink set ${sink} port=1883\`), or, where the web server passes MQTT on, type \`sudo collector sink set ${sink} websocket_path=/mqtt\`.`,
+  });
 
 const withHint = (reason: ReasonError, hint: string, nextStep: string | undefined): ReasonError =>
   hint !== "" && (reason.reason.type === "CONNECTION_CLOSED" || reason.reason.type === "CONNECTION_RESET")

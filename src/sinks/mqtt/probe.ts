@@ -1,9 +1,9 @@
 import { randomUUID } from "node:crypto";
 import type { Duplex } from "node:stream";
-import { type PeerCertificate, TLSSocket } from "node:tls";
 import { formatBytes } from "../../base/bytes.ts";
 import type { Context } from "../../model/context.ts";
 import { ReasonError } from "../../model/reason.ts";
+import { peerWords } from "../lib/tls.ts";
 import type { ProbeOutcome, ProbeTell } from "../sink.ts";
 import { type Connection, type ConnectOptions, connectMqtt } from "./connect.ts";
 import { openWay } from "./way.ts";
@@ -39,12 +39,9 @@ const NOT_TRIED = { result: "unknown", detail: "the right to publish is not trie
 /** Says whose certificate the server has; what is wrong with one is thrown by the handshake. */
 async function tlsWords(connect: ProbeOptions["connect"], ctx: Context): Promise<string> {
   const socket: Duplex = await openWay({ ...connect, websocketPath: undefined }, ctx);
-  const [shown, protocol] = socket instanceof TLSSocket ? [socket.getPeerCertificate(), socket.getProtocol()] : [];
+  const words = peerWords(socket);
   socket.on("error", () => {}).destroy();
-  const { subject, issuer, valid_to: until, subjectaltname: names }: Partial<PeerCertificate> = shown ?? {};
-  const whose = [subject?.CN, names].filter((text) => text !== undefined && text !== "").join(", ");
-  const end = until === undefined ? "" : `, valid until ${new Date(until).toISOString()}`;
-  return `${protocol ?? "TLS"}: a certificate of ${whose === "" ? "no name" : whose}, by ${issuer?.CN ?? issuer?.O ?? "an issuer without a name"}${end}`;
+  return words;
 }
 
 const connackWords = ({ version, window, maxPacketBytes, canRetain }: Connection): string =>

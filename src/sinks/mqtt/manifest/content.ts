@@ -28,6 +28,9 @@ export type PublishedMessage = z.infer<typeof messageSchema>;
 type Envelope = z.infer<typeof envelopeSchema>;
 type Row = z.infer<typeof rowSchema>;
 
+/** No calendar has a later time. */
+const MAX_TIME_MS = 8.64e15;
+
 /** Hashes of the values of each readout, by its time (epoch ms). */
 export type Content = Map<number, Set<number>>;
 
@@ -75,7 +78,7 @@ function ofEnvelope({ source, source_id: sourceId, id, names = [], readouts, bac
 
 function entriesAt(content: Content, ts: string | number | null): Set<number> | undefined {
   const time = typeof ts === "string" ? Date.parse(ts) : (ts ?? Number.NaN);
-  if (!Number.isFinite(time)) return undefined;
+  if (!(Math.abs(time) <= MAX_TIME_MS)) return undefined;
   const entries = content.get(time) ?? new Set();
   content.set(time, entries);
   return entries;

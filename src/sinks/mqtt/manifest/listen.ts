@@ -3,6 +3,7 @@ import * as zlib from "node:zlib";
 import { sleep } from "../../../base/timer.ts";
 import type { Context } from "../../../model/context.ts";
 import { ReasonError } from "../../../model/reason.ts";
+import { withDeadline } from "../../lib/dial.ts";
 import { connectMqtt } from "../connect.ts";
 import { openMemory } from "../memory.ts";
 import { connectOptions, type Input, planOf } from "../sink.ts";
@@ -11,7 +12,8 @@ import { topicFilters } from "../topics.ts";
 /** Longest message, and longest content of a compressed one. */
 const MAX_MESSAGE_BYTES = 16 * 2 ** 20;
 /** Retained messages follow the subscription: so long after the last one all have come. */
-const QUIET_MS = 1000;
+const QUIET_MS = 2000;
+const RETAINED_WITHIN_MS = 60_000;
 const ZSTD = Buffer.from("28b52ffd", "hex");
 
 export interface Listening {
@@ -35,6 +37,7 @@ export async function listenToSink(input: Input, { forMs, take, begun }: Listeni
     { ...connectOptions(input, memory), clientId, leastQos: 0, maxIncomingBytes: MAX_MESSAGE_BYTES },
     ctx,
   );
+  const ended = new AbortController();
   try {
     let lastMs = performance.now();
     let failure: unknown;
@@ -42,7 +45,6 @@ export async function listenToSink(input: Input, { forMs, take, begun }: Listeni
       throw reason;
     });
     lost.catch(() => {});
-    const ended = new AbortController();
     const taken = (payload: Buffer): void => {
       lastMs = performance.now();
       try {
@@ -53,15 +55,25 @@ export async function listenToSink(input: Input, { forMs, take, begun }: Listeni
       }
     };
     const filters = [...manifests, ...(forMs === undefined ? [] : [data])];
-    const refused = await connection.subscribe(filters, (_, payload) => taken(payload));
+    const timeoutMs = input.settings.connect_timeout;
+    const refused = await withDeadline(
+      connection.subscribe(filters, (_, payload) => taken(payload)),
+      timeoutMs,
+      ctx.signal,
+      () => {
+        return new ReasonError("TIMEOUT", `the broker did not answer the subscription within ${timeoutMs} ms`);
+      },
+    );
     if (refused.length > 0) throw new ReasonError("UNKNOWN", `the broker does not grant the subscription to ${refused.join(", ")}`);
     begun?.();
+    lastMs = performance.now();
     const signal = AbortSignal.any([ctx.signal, ended.signal]);
-    const endMs = performance.now() + (forMs ?? Number.POSITIVE_INFINITY);
-    const restMs = (): number => (forMs === undefined ? lastMs + QUIET_MS : endMs) - performance.now();
+    const endMs = performance.now() + (forMs ?? RETAINED_WITHIN_MS);
+    const restMs = (): number => (forMs === undefined ? Math.min(endMs, lastMs + QUIET_MS) : endMs) - performance.now();
     while (restMs() > 0) if (!(await Promise.race([sleep(Math.ceil(restMs()), signal), lost]))) break;
     if (failure !== undefined) throw failure;
   } finally {
+    ended.abort();
     await connection.close();
   }
 }

@@ -37,6 +37,8 @@ interface SourceMinutes {
 /** A retained message. */
 export interface RetainedText {
   readonly payload: string;
+  /** Same key: it says the same, if perhaps in shorter lists. */
+  readonly key: string;
   /** Another text has another one: to compare texts of 100 KiB takes time. */
   readonly version: string;
   /** How many bytes it might have had. */
@@ -49,6 +51,8 @@ export interface Due {
   readonly source: string;
   readonly minute: number;
   readonly payload: string;
+  /** When the minute changed last, monotonic ms. */
+  readonly touchedMs: number;
 }
 
 export const MINUTE_MS = 60_000;
@@ -68,6 +72,8 @@ export class Manifest {
   readonly #journal: ManifestJournal;
   readonly #maxReadouts: number;
   #readouts = 0;
+  /** How often what is retained has changed. */
+  #changes = 0;
 
   constructor(journal: ManifestJournal, maxReadouts = MAX_READOUTS) {
     this.#journal = journal;
@@ -101,15 +107,22 @@ export class Manifest {
         const isOver = start + MINUTE_MS + QUIET_MS <= nowMs && monotonicMs - minute.touchedMs >= QUIET_MS;
         if (minute.isTold && start < nowMs - MINUTES * MINUTE_MS) this.#forget(source, start);
         else if (!minute.isTold && (isOver || isLast))
-          due.push({ uuid, source: source.name, minute: start, payload: recordOf(uuid, source, start, minute) });
+          due.push({
+            uuid,
+            source: source.name,
+            minute: start,
+            payload: recordOf(uuid, source, start, minute),
+            touchedMs: minute.touchedMs,
+          });
       }
       if (source.minutes.size === 0 && source.leftOut === 0) this.#sources.delete(uuid);
     }
     return due;
   }
 
-  /** The record was published, or the broker refuses it for good. */
-  told({ uuid, minute: start }: Pick<Due, "uuid" | "minute">): void {
+  /** The record was published, or the broker refuses it. A minute that has changed meanwhile is due again. */
+  told({ uuid, minute: start, touchedMs }: Pick<Due, "uuid" | "minute" | "touchedMs">): void {
+    if (this.#sources.get(uuid)?.minutes.get(start)?.touchedMs !== touchedMs) return;
     this.#journal.append({ s: uuid, told: start });
     this.#replay({ s: uuid, told: start });
   }
@@ -122,11 +135,11 @@ export class Manifest {
     source.name = name;
     const { text } = source;
     // A link that has become a little slower is no reason for a shorter list.
-    if (text && text.payload.length <= maxBytes && text.maxBytes * 2 > maxBytes) return text;
+    if (text && Buffer.byteLength(text.payload) <= maxBytes && text.maxBytes * 2 > maxBytes) return text;
     const told = [...source.minutes].filter(([start, { isTold }]) => isTold && start >= nowMs - MINUTES * MINUTE_MS);
     if (told.length === 0) return undefined;
     const payload = retainedOf(uuid, source, told, [...this.#losses.values()], maxBytes);
-    source.text = { payload, version: hash("sha256", payload), maxBytes };
+    source.text = { payload, key: String(this.#changes), version: hash("sha256", payload), maxBytes };
     return source.text;
   }
 
@@ -137,6 +150,7 @@ export class Manifest {
       // One of 0 values takes the loss back.
       if (lost.values !== 0) this.#losses.set(lost.id, lost);
       for (const id of this.#losses.keys()) if (this.#losses.size > MAX_LOSSES) this.#losses.delete(id);
+      this.#changes++;
       for (const source of this.#sources.values()) source.text = undefined;
       return;
     }
@@ -145,6 +159,7 @@ export class Manifest {
       const minute = source?.minutes.get(line.told);
       if (!source || !minute) return;
       minute.isTold = true;
+      this.#changes++;
       source.text = undefined;
       return;
     }

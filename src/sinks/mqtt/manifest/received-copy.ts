@@ -2,7 +2,7 @@ import * as z from "zod";
 import { messageIn, readoutsIn, sumOf } from "./content.ts";
 import { hexOf, MINUTE_MS, minuteHash } from "./manifest.ts";
 
-const listSchema = z.array(z.tuple([z.number(), z.string().nullable(), z.number(), z.string()]));
+const listSchema = z.array(z.tuple([z.int().min(0).max(59_999), z.string().nullable(), z.number(), z.string()]));
 const minuteSchema = z.object({
   minute: z.iso.datetime(),
   count: z.number(),
@@ -45,6 +45,8 @@ export interface Judgement {
   readonly unlisted: number;
   /** In the manifest, and not judged: in no list, or of several contents. */
   readonly unproved: number;
+  /** Data sources of the copy that have no manifest: not judged. */
+  readonly without_manifest: number;
   /** Values of all sources that the collector gave up before the broker had them. */
   readonly losses: readonly z.infer<typeof lossSchema>[];
 }
@@ -137,31 +139,32 @@ export class ReceivedCopy {
   }
 
   get readouts(): number {
-    return [...this.#stored.values()].reduce((sum, { readouts }) => sum + readouts.size, 0);
+    let readouts = 0;
+    for (const stored of this.#stored.values()) readouts += stored.readouts.size;
+    return readouts;
   }
 
   judge({ sinceMs, untilMs, notBeforeMs = Number.NEGATIVE_INFINITY, isOpenEnd = false }: Span): Judgement {
-    const all = [...this.#stored.values()].filter(({ firstMs }) => Number.isFinite(firstMs));
+    let [least, most] = [Number.POSITIVE_INFINITY, Number.NEGATIVE_INFINITY];
+    for (const { firstMs, lastMs } of this.#stored.values())
+      if (Number.isFinite(firstMs)) [least, most] = [Math.min(least, firstMs), Math.max(most, lastMs)];
+    const isEmpty = most < least;
     // Nothing at all came of what was listened to: its own beginning counts.
-    const least = all.length === 0 && Number.isFinite(notBeforeMs) ? notBeforeMs : Math.min(...all.map(({ firstMs }) => firstMs));
-    const begin = Math.max(least, notBeforeMs) + MARGIN_MS;
-    const end = Math.max(...all.map(({ lastMs }) => lastMs)) - MARGIN_MS;
+    const begin = (isEmpty && Number.isFinite(notBeforeMs) ? notBeforeMs : Math.max(least, notBeforeMs)) + MARGIN_MS;
     const judging = new Judging();
+    const judged = new Set<string>();
     for (const [uuid, { names, minutes }] of this.#stated) {
-      const own = [uuid, ...names].flatMap((key) => this.#stored.get(key) ?? []);
+      const keys = [uuid, ...names].filter((key) => this.#stored.has(key));
+      for (const key of keys) judged.add(key);
+      const own = keys.flatMap((key) => this.#stored.get(key) ?? []);
       const firstMs = sinceMs ?? Math.max(notBeforeMs, Math.min(begin, ...own.map((stored) => stored.firstMs)));
-      const lastMs =
-        untilMs ?? (isOpenEnd || all.length === 0 ? Number.POSITIVE_INFINITY : Math.max(end, ...own.map((stored) => stored.lastMs)));
-      const isIn = (time: number): boolean => time >= firstMs && time <= lastMs;
-      judging.source(
-        [...names].at(-1) ?? uuid,
-        minutes,
-        (time) => own.map(({ readouts }) => readouts.get(time)).find((held) => held),
-        isIn,
-      );
-      for (const { readouts } of own) judging.stored(readouts, minutes, isIn);
+      const newestMs = Math.max(most - MARGIN_MS, ...own.map((stored) => stored.lastMs));
+      const lastMs = untilMs ?? (isOpenEnd || isEmpty ? Number.POSITIVE_INFINITY : newestMs);
+      const readouts = new Map(own.flatMap((stored) => [...stored.readouts]));
+      judging.source([...names].at(-1) ?? uuid, minutes, readouts, (time) => time >= firstMs && time <= lastMs);
     }
-    return judging.result([...this.#losses.values()].filter(({ count }) => count !== 0));
+    const losses = [...this.#losses.values()].filter(({ count }) => count !== 0);
+    return { ...judging.result(), without_manifest: this.#stored.size - judged.size, losses };
   }
 
   #takeStatement(statement: z.infer<typeof statementSchema>): void {
@@ -169,8 +172,14 @@ export class ReceivedCopy {
     const stated: Stated = this.#stated.get(uuid) ?? { names: new Set(), minutes: new Map() };
     this.#stated.set(uuid, stated);
     stated.names.add(source);
-    for (const one of "minutes" in statement ? statement.minutes : [statement]) addMinute(stated.minutes, one);
+    for (const one of "minutes" in statement ? statement.minutes : [statement]) this.#count(addMinute(stated.minutes, one));
     if ("minutes" in statement) for (const loss of statement.losses ?? []) this.#losses.set(loss.id, loss);
+  }
+
+  /** Throws RangeError. */
+  #count(values: number): void {
+    this.#values += values;
+    if (this.#values > MAX_VALUES) throw new RangeError(`more than ${MAX_VALUES} values; verify a shorter time`);
   }
 
   #storedOf(key: string): Stored {
@@ -184,8 +193,7 @@ export class ReceivedCopy {
   }
 
   #takeReadout(readouts: Map<number, Held>, time: number, entries: Set<number>, id: string): void {
-    this.#values += entries.size;
-    if (this.#values > MAX_VALUES) throw new RangeError(`more than ${MAX_VALUES} values; verify a shorter time`);
+    this.#count(entries.size);
     const held = readouts.get(time);
     if (!held) {
       readouts.set(time, { entries, ids: [id], isRepeated: false, isDouble: false });
@@ -202,17 +210,18 @@ export class ReceivedCopy {
   }
 }
 
-/** Several statements of a minute: each has some of its readouts. */
+/** Several statements of a minute: each has some of its readouts. Returns how many are new. */
 function addMinute(
   minutes: Map<number, StatedMinute>,
   { minute: text, count, first, hash, readouts, more = 0 }: z.infer<typeof minuteSchema>,
-): void {
+): number {
   const start = Date.parse(text);
   const minute: StatedMinute = minutes.get(start) ?? { count, first, hash, more, hasList: false, list: new Map() };
   minutes.set(start, minute);
   if (count > minute.count) Object.assign(minute, { count, first, hash });
   minute.more = Math.max(minute.more, more);
-  if (!readouts) return;
+  if (!readouts) return 1;
+  const known = minute.list.size;
   minute.hasList = true;
   const [life = ""] = first.split("-", 1);
   for (const [offset, own, values, id] of readouts) {
@@ -220,6 +229,7 @@ function addMinute(
     const isOther = before !== undefined && (before.hash !== own || before.values !== values);
     minute.list.set(offset, { hash: isOther ? null : own, values, id: fullId(id, life) });
   }
+  return 1 + minute.list.size - known;
 }
 
 function fullId(id: string, life: string): string {
@@ -250,34 +260,24 @@ class Judging {
   source(
     source: string,
     minutes: ReadonlyMap<number, StatedMinute>,
-    heldAt: (time: number) => Held | undefined,
+    stored: ReadonlyMap<number, Held>,
     isIn: (time: number) => boolean,
   ): void {
+    const byMinute = this.#stored(minutes, stored, isIn);
     for (const [start, minute] of [...minutes].sort(([a], [b]) => a - b)) {
       for (const [offset, listed] of [...minute.list].sort(([a], [b]) => a - b)) {
         const time = start + offset;
         if (!isIn(time)) continue;
         this.#judged(source, time);
-        this.#readout(source, time, listed, heldAt(time));
+        this.#readout(source, time, listed, stored.get(time));
       }
       if (!isIn(start) || !isIn(start + MINUTE_MS - 1)) continue;
       this.#unproved += minute.more;
-      if (!minute.hasList && minute.more === 0) this.#minute(source, start, minute, heldAt);
+      if (!minute.hasList && minute.more === 0) this.#minute(source, start, minute, byMinute.get(start) ?? []);
     }
   }
 
-  /** Readouts of a source in the copy. */
-  stored(readouts: ReadonlyMap<number, Held>, minutes: ReadonlyMap<number, StatedMinute>, isIn: (time: number) => boolean): void {
-    for (const [time, { isRepeated }] of readouts) {
-      if (!isIn(time)) continue;
-      if (isRepeated) this.#repeated++;
-      const start = Math.floor(time / MINUTE_MS) * MINUTE_MS;
-      const minute = minutes.get(start);
-      if (minute?.hasList && minute.more === 0 && !minute.list.has(time - start)) this.#unlisted++;
-    }
-  }
-
-  result(losses: Judgement["losses"]): Judgement {
+  result(): Omit<Judgement, "without_manifest" | "losses"> {
     return {
       findings: this.#findings,
       readouts: this.#readouts,
@@ -287,8 +287,31 @@ class Judging {
       repeated: this.#repeated,
       unlisted: this.#unlisted,
       unproved: this.#unproved,
-      losses,
     };
+  }
+
+  /** Counts the readouts of a source in the copy; returns those of minutes without a list, by minute: ms in it, and hash. */
+  #stored(
+    minutes: ReadonlyMap<number, StatedMinute>,
+    stored: ReadonlyMap<number, Held>,
+    isIn: (time: number) => boolean,
+  ): ReadonlyMap<number, [number, number][]> {
+    const byMinute = new Map<number, [number, number][]>();
+    for (const [time, { entries, isRepeated }] of stored) {
+      if (!isIn(time)) continue;
+      if (isRepeated) this.#repeated++;
+      const start = Math.floor(time / MINUTE_MS) * MINUTE_MS;
+      const minute = minutes.get(start);
+      if (!minute || minute.more > 0) continue;
+      if (minute.hasList) {
+        if (!minute.list.has(time - start)) this.#unlisted++;
+        continue;
+      }
+      const own = byMinute.get(start) ?? [];
+      byMinute.set(start, own);
+      own.push([time - start, sumOf(entries)]);
+    }
+    return byMinute;
   }
 
   #judged(source: string, time: number, readouts = 1): void {
@@ -309,16 +332,11 @@ class Judging {
   }
 
   /** A minute without a list: its number and the hash of all of it. */
-  #minute(source: string, start: number, { count, hash, first }: StatedMinute, heldAt: (time: number) => Held | undefined): void {
+  #minute(source: string, start: number, { count, hash, first }: StatedMinute, found: [number, number][]): void {
     this.#judged(source, start, count);
-    const found: [number, number][] = [];
-    for (let offset = 0; offset < MINUTE_MS; offset++) {
-      const held = heldAt(start + offset);
-      if (held) found.push([offset, sumOf(held.entries)]);
-    }
     const about = { source, id: first, time: textOf(start) };
     if (found.length < count) this.#findings.push({ kind: "missing", ...about, readouts: count - found.length });
     else if (hash === null || found.length > count) this.#unproved += count;
-    else if (minuteHash(found) !== hash) this.#findings.push({ kind: "different", ...about, readouts: count });
+    else if (minuteHash(found.sort(([a], [b]) => a - b)) !== hash) this.#findings.push({ kind: "different", ...about, readouts: count });
   }
 }

@@ -3,7 +3,7 @@ import type { Connection } from "../connect.ts";
 import type { Retained } from "../retained.ts";
 import type { StatusChannel } from "../status-channel.ts";
 import type { TopicNotes } from "../topic-notes.ts";
-import { escapeLevel, manifestTopic, minuteTopic, type TopicPlan } from "../topics.ts";
+import { manifestTopic, minuteTopic, type TopicPlan } from "../topics.ts";
 import type { Due, Manifest } from "./manifest.ts";
 
 /** Brokers with a limit of their own seldom have a lower one. */
@@ -41,15 +41,15 @@ export class ManifestTopics {
       const topic = manifestTopic(plan, name);
       const most = Math.min(MAX_BYTES, maxBytes(topic), connection.link.provedBytesIn(LONGEST_MS));
       const text = manifest.textOf(uuid, name, Date.now(), most);
-      if (text) retained.set(topic, { ...text, key: text.version });
+      if (text) retained.set(topic, text);
     }
     return retained;
   }
 
   /** True: records of minutes are published there. */
   isOwn(topic: string): boolean {
-    const { plan } = this.#options;
-    return topic.startsWith(minuteTopic(plan, "").slice(0, -`${escapeLevel("")}/minute`.length)) && topic.endsWith("/minute");
+    const { prefix } = this.#options.plan;
+    return topic.startsWith(`${prefix}meta/`) && /^meta\/[^/]+\/minute$/.test(topic.slice(prefix.length));
   }
 
   /** Publishes the records of the minutes that have ended. Throws ReasonError when the connection is lost. */
@@ -62,10 +62,9 @@ export class ManifestTopics {
     const { channel, connection, retains } = this.#options;
     await this.publishDue(true);
     if (!connection.canRetain) return;
-    for (const [topic, { payload }] of this.retained(this.#sources)) {
-      retains(topic);
-      await channel.publish(topic, payload, true);
-    }
+    const all = [...this.retained(this.#sources)];
+    for (const [topic] of all) retains(topic);
+    await Promise.all(all.map(([topic, { payload }]) => channel.publish(topic, payload, true)));
   }
 
   async #publishRecord(due: Due): Promise<void> {

@@ -1,0 +1,122 @@
+import { is, none, type ToolSpellings } from "../lib/spellings.ts";
+
+/** Places as `scope path bit elements type`, `#` before indices. */
+export const SPELLINGS: readonly ToolSpellings[] = [
+  {
+    tool: "RSLogix 5 or 500",
+    source: "plcpeople/nodepccc, README.md (addresses of SLC and MicroLogix, and of files that are mapped in a Logix controller)",
+    spellings: [
+      none("N7:0", "a data table of an SLC, MicroLogix or PLC-5, which this driver does not read"),
+      none("N7:12/1", "tag that is mapped to the file (N7,"),
+      none("B3:6/6", "(B3, under Map PLC/SLC Messages)"),
+      none("B3/17", "(B3, under Map PLC/SLC Messages)"),
+      none("F8:30", "(F8, under Map PLC/SLC Messages)"),
+      none("F8:0,20", "(F8, under Map PLC/SLC Messages)"),
+      none("N7:1,2", "(N7, under Map PLC/SLC Messages)"),
+      none("L9:1", "(L9, under Map PLC/SLC Messages)"),
+      none("T4:6.ACC", "(T4, under Map PLC/SLC Messages)"),
+      none("C5:1.PRE", "(C5, under Map PLC/SLC Messages)"),
+      none("O:5/1", "(O, under Map PLC/SLC Messages)"),
+    ],
+  },
+  {
+    tool: "EMQX Neuron (MicroLogix)",
+    source: "EMQX Neuron documentation, Allen-Bradley MicroLogix 1400, PLC Data Address (docs.emqx.com)",
+    spellings: [
+      none("O:3", "a data table of an SLC, MicroLogix or PLC-5"),
+      none("O/1", "a data table of an SLC, MicroLogix or PLC-5"),
+      none("I:3/1", "a data table of an SLC, MicroLogix or PLC-5"),
+      none("I/1", "a data table of an SLC, MicroLogix or PLC-5"),
+      none("S:3", "a data table of an SLC, MicroLogix or PLC-5"),
+    ],
+  },
+  {
+    tool: "plc4x",
+    source: "apache/plc4x, website/asciidoc/modules/users/pages/protocols/ab-eth.adoc",
+    spellings: [
+      none("N7:0:WORD", "a data table of an SLC, MicroLogix or PLC-5"),
+      none("N7:5:DWORD", "a data table of an SLC, MicroLogix or PLC-5"),
+      none("N7:3:INTEGER[8]", "a data table of an SLC, MicroLogix or PLC-5"),
+      none("N7:0/3:WORD", "a data table of an SLC, MicroLogix or PLC-5"),
+    ],
+  },
+  {
+    tool: "plc4x",
+    source: "apache/plc4x, website/asciidoc/modules/users/pages/protocols/eip.adoc and logix.adoc",
+    spellings: [
+      is("myTag", "myTag", "controller myTag auto"),
+      is("%myTag", "myTag", "controller myTag auto"),
+      is("myTag:REAL", "myTag with the type REAL", "controller myTag float32"),
+      is("%myTag:LINT", "myTag with the type LINT", "controller myTag int64"),
+      is("myTag:STRING", "myTag", "controller myTag auto"),
+      is("myTag:4", "myTag{4}", "controller myTag x4 auto"),
+      is("myArray[3]:DINT", "myArray[3] with the type DINT", "controller myArray #3 int32"),
+      is("myArray[0]:DINT:4", "myArray[0]{4} with the type DINT", "controller myArray #0 x4 int32"),
+      is("%myArray[2]:INT:8", "myArray[2]{8} with the type INT", "controller myArray #2 x8 int16"),
+    ],
+  },
+  {
+    tool: "Ignition",
+    source:
+      "Ignition manual, OPC UA Drivers, Allen Bradley Ethernet (docs.inductiveautomation.com): device name in brackets before the tag",
+    spellings: [
+      is("[CLX]Line.Motor.Speed", "Line.Motor.Speed", "controller Line Motor Speed auto"),
+      is("[CLX]Program:Main.Cycle", "Program:Main.Cycle", "Program:Main Cycle auto"),
+      is("[Micro]MyUdt.MyDint.11", "MyUdt.MyDint.11", "controller MyUdt MyDint bit 11 auto"),
+      is("MyByteArray[0].7", "MyByteArray[0].7", "controller MyByteArray #0 bit 7 auto"),
+      none("[SLC]N7:0", "a data table of an SLC, MicroLogix or PLC-5"),
+    ],
+  },
+  {
+    tool: "RSLinx",
+    source: "Rockwell LINX-GR001, RSLinx Classic Getting Results Guide, items of OPC and DDE",
+    spellings: [
+      is("[Line1]Counts[0],L10,C1", "Counts[0]{10}", "controller Counts #0 x10 auto"),
+      is("Counts[5],L3", "Counts[5]{3}", "controller Counts #5 x3 auto"),
+      none("[Line1]N7:0,L20,C1", "a data table of an SLC, MicroLogix or PLC-5"),
+    ],
+  },
+  {
+    tool: "Kepware",
+    source: "Kepware Allen-Bradley ControlLogix Ethernet driver help, Address Formats",
+    spellings: [
+      is("Counts {10}", "Counts {10}", "controller Counts x10 auto"),
+      is("Grid {2}{5}", "Grid{10}", "controller Grid x10 auto"),
+      is("Grid[1,0]{2} {5}", "Grid[1,0]{10}", "controller Grid #1,0 x10 auto"),
+      is("Recipe.DATA/82", "Recipe", "controller Recipe auto"),
+      is("Recipe/20", "Recipe", "controller Recipe auto"),
+      none("Status.[Index]", "a tag as an index is not followed; write the number, for example Status.0"),
+    ],
+  },
+  {
+    tool: "Studio 5000",
+    source: "Rockwell 1756-PM021, Logix 5000 Controllers Program Parameters, direct access; 1756-PM004, I/O and Tag Data, array subscripts",
+    spellings: [
+      is("\\Main.Cycle", "Program:Main.Cycle", "Program:Main Cycle auto"),
+      none("Recipes[Number].Speed", "for example Recipes[0].Speed"),
+      is("Local:1:I.Data.3", "Local:1:I.Data.3", "controller Local:1:I Data bit 3 auto"),
+    ],
+  },
+  {
+    tool: "libplctag",
+    source: "libplctag/libplctag wiki, Tag String Attributes",
+    spellings: [
+      is(
+        "protocol=ab-eip&gateway=10.1.2.3&path=1,0&cpu=LGX&elem_count=10&name=Counts[2]",
+        "Counts[2]{10}",
+        "controller Counts #2 x10 auto",
+      ),
+      is("protocol=ab_eip&gateway=10.1.2.3&plc=ControlLogix&name=Program:Main.Cycle", "Program:Main.Cycle", "Program:Main Cycle auto"),
+    ],
+  },
+  {
+    tool: "benthos-umh",
+    source: "united-manufacturing-hub/benthos-umh, docs/input/ethernet-ip.md, attributes",
+    spellings: [none("1-1-1", "attributes of CIP objects are not read, only tags")],
+  },
+  {
+    tool: "WinCC OA",
+    source: "WinCC OA documentation, EIP driver, Defining a Native EIP PLC peripheral address",
+    spellings: [none("MyTagSet/0:50", "tag sets are data of an implicit connection")],
+  },
+];
