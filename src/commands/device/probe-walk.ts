@@ -8,6 +8,7 @@ import type { Pki } from "../../model/pki.ts";
 import type { Permit } from "../../model/policy.ts";
 import { ReasonError, type ReasonType } from "../../model/reason.ts";
 import { type DataType, formatDataType, type Reading } from "../../model/value.ts";
+import type { Warning } from "../../model/warning.ts";
 import { neighbourAt, type Route, routeTo } from "../../os/route.ts";
 import type { CommandIo } from "../io.ts";
 import { lookUpName } from "./device.ts";
@@ -49,6 +50,8 @@ export interface ProbeTarget extends ConnectInput<unknown, unknown> {
   readonly pki: Pki | undefined;
   /** The first of them that is good ends the walk. */
   readonly points: readonly ProbePoint[];
+  /** Warnings of its configuration; absent: it has none. */
+  readonly warnings?: readonly Warning[];
   /** Nothing is asked over the connection. */
   readonly endsAtConnection?: boolean;
 }
@@ -67,8 +70,10 @@ export interface Walked {
   readonly failure: ReasonError | undefined;
   /** The device answers, and refuses what was asked for: the first refusal. */
   readonly fault: (Reading & { readonly quality: "bad" }) | undefined;
-  /** The device about itself, and the warnings of the session. */
+  /** The device about itself. */
   readonly notes: readonly string[];
+  /** Warnings of the configuration and of the session. */
+  readonly warnings: readonly Warning[];
   /** A sentence that the walk found out, in the place of the usual advice. Absent: it found none. */
   readonly nextStep?: string;
 }
@@ -124,17 +129,20 @@ class Walk {
 
   async run(): Promise<Walked> {
     let session: AnySession | undefined;
+    let opened: AnySession | undefined;
+    const about = () => this.#about(session ?? opened);
     try {
       const addresses = await this.#resolve();
       const route = await this.#route(addresses[0]);
       session = await this.#connect(addresses, route);
-      if (this.#target.endsAtConnection) return { steps: this.#steps, failure: undefined, fault: undefined, notes: [] };
+      opened = session;
+      if (this.#target.endsAtConnection) return { steps: this.#steps, failure: undefined, fault: undefined, ...this.#about(undefined) };
       const { left, failure, ...found } = await this.#readFirst(session, addresses);
       session = left;
-      return { steps: this.#steps, failure, notes: notesOf(session), ...found };
+      return { steps: this.#steps, failure, ...about(), ...found };
     } catch (error) {
       const found = this.#nextStep === undefined ? {} : { nextStep: this.#nextStep };
-      return { steps: this.#steps, failure: toReasonError(error), fault: undefined, notes: notesOf(session), ...found };
+      return { steps: this.#steps, failure: toReasonError(error), fault: undefined, ...about(), ...found };
     } finally {
       await session?.close();
     }
@@ -300,6 +308,11 @@ class Walk {
     return permittedResolve(resolver, permit, endpoint.port)(host, signal);
   }
 
+  #about(session: AnySession | undefined): Pick<Walked, "notes" | "warnings"> {
+    const warnings = [...(this.#target.warnings ?? []), ...(session?.warnings?.() ?? [])];
+    return { notes: session?.about === undefined ? [] : [session.about], warnings };
+  }
+
   #frameWords(): string {
     const { out, in: back } = this.#frames;
     return out + back === 0 ? "the protocol has none" : `${out} frames sent, ${back} received`;
@@ -328,11 +341,6 @@ class Walk {
     this.#tell(step);
   }
 }
-
-const notesOf = (session: AnySession | undefined): readonly string[] => [
-  ...(session?.about === undefined ? [] : [session.about]),
-  ...(session?.warnings?.() ?? []).map(({ text }) => text),
-];
 
 function routeWords({ device, via, from, isLocal }: Route): string {
   if (isLocal) return "this machine itself";
