@@ -68,13 +68,13 @@ describe("a port is recognised", () => {
     const shell = await serverThat((socket) => socket.write("SSH-2.0-dropbear\r\n"));
     expect((await found(shell.port)).words).toBe("SSH (SSH-2.0-dropbear)");
     const broker = await serverThat((socket) => socket.once("data", () => socket.end()));
-    expect(await found(broker.port, HELLOS, broker.free)).toEqual({ isClosedEachTime: true, words: undefined });
+    expect(await found(broker.port, HELLOS, broker.free)).toEqual({ isOpen: true, isClosedEachTime: true, words: undefined });
     expect(broker.seen.accepted).toBe(HELLOS.length);
   });
 
   it("stays unknown where it is silent or closed", async () => {
     const mute = await serverThat(() => {});
-    expect(await found(mute.port, HELLOS.slice(0, 2), mute.free)).toEqual({ isClosedEachTime: false, words: undefined });
+    expect(await found(mute.port, HELLOS.slice(0, 2), mute.free)).toEqual({ isOpen: true, isClosedEachTime: false, words: undefined });
     expect(mute.seen.accepted).toBe(2);
     const { failure } = await found(1);
     expect(failure?.reason.type).toBe("CONNECTION_REFUSED");
@@ -82,6 +82,6 @@ describe("a port is recognised", () => {
 
   it("is heard up to a bound", async () => {
     const flood = await serverThat((socket) => socket.write(Buffer.alloc(1 << 20, 0x2e)));
-    expect(await found(flood.port, HELLOS.slice(-1))).toEqual({ isClosedEachTime: false, words: undefined });
+    expect(await found(flood.port, HELLOS.slice(-1))).toEqual({ isOpen: true, isClosedEachTime: false, words: undefined });
   });
 });

@@ -98,6 +98,8 @@ class Greeting {
 /** The result of several hellos at one port. */
 export interface PortFound {
   readonly found?: Recognised;
+  /** A connection came about. */
+  readonly isOpen: boolean;
   /** Each connection was ended without a byte. */
   readonly isClosedEachTime: boolean;
   /** Why the last connection did not come about. */
@@ -123,7 +125,8 @@ export async function greetPort(
       await pace();
       if (ctx.signal.aborted) break;
       const { found, isVague, outcome } = await greet(endpoint, hello, ctx);
-      if (found && !isVague) return { found, isClosedEachTime: false };
+      said++;
+      if (found && !isVague) return { found, isOpen: true, isClosedEachTime: false };
       if (found) {
         if (vague?.type === undefined) vague = found;
         if (found.type !== undefined) {
@@ -133,11 +136,10 @@ export async function greetPort(
           left.splice(0, left.length, ...own, ...left.filter(({ type }) => type !== found.type));
         }
       }
-      said++;
       if (outcome === "closed") closed++;
     }
   } catch (error) {
-    return { ...(vague && { found: vague }), isClosedEachTime: false, failure: toReasonError(error) };
+    return { ...(vague && { found: vague }), isOpen: said > 0, isClosedEachTime: false, failure: toReasonError(error) };
   }
-  return { ...(vague && { found: vague }), isClosedEachTime: said > 0 && closed === said };
+  return { ...(vague && { found: vague }), isOpen: said > 0, isClosedEachTime: said > 0 && closed === said };
 }
