@@ -7,6 +7,7 @@ import { SINK_VERBS } from "./configuration/sink-verbs.ts";
 import { SOURCE_VERBS } from "./configuration/source-verbs.ts";
 import { VARIABLES_VERBS } from "./configuration/variables-verbs.ts";
 import { BROWSE, CAPTURE, EXPLAIN, PLAN, PROBE, READ, WATCH } from "./device/verbs.ts";
+import { FIND } from "./find/find-verb.ts";
 import { topicList, topicText } from "./help-topics.ts";
 import { type CommandIo, complain, EXIT, type ExitCode, StoppedError, UsageError } from "./io.ts";
 import { PLUGIN_VERBS } from "./plugin/plugin-verbs.ts";
@@ -29,6 +30,7 @@ const VERBS: readonly (Verb | VerbGroup)[] = [
   READ,
   BROWSE,
   PROBE,
+  FIND,
   PLAN,
   EXPLAIN,
   WATCH,

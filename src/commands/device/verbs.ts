@@ -97,7 +97,7 @@ export const PROBE: Verb = {
   notes: `Steps: name, policy, route, neighbour, connection, handshake, log-in, first value, each with its time; of a data sink of
 the type mqtt tls, log-in (as a client of its own, so that the service keeps its connection) and publish (one empty message on …/status/collector-probe, which
 nothing keeps) follow the connection. It opens a connection of its own and only reads. Where the service reads the device already, it says first what that knows; a controller that takes one connection may
-refuse a second. Where the configuration API does not answer, the last good copy on disk says where the device is.`,
+refuse a second. Where nothing that can be read comes, it tries first requests of other protocols, and names the one that is answered. Where the configuration API does not answer, the last good copy on disk says where the device is.`,
   showsExitCodes: true,
   run: async (io, source: string, words: string[], options: ProbeOptions) => (await import("./probe.ts")).probe(source, words, options, io),
 };
