@@ -111,7 +111,7 @@ function addHelp(program: Command, io: CommandIo): void {
       "after",
       `\nTopics:\n${topicList()}\n\nExamples:\n  collector help modbus_tcp    keys, addresses, types, settings, errors\n  collector help source add\n  collector help settings | less`,
     )
-    .action((words: readonly string[], _options: unknown, own: Command) => {
+    .action(async (words: readonly string[], _options: unknown, own: Command) => {
       const [first] = words;
       if (first === undefined) {
         own.outputHelp();
@@ -120,7 +120,7 @@ function addHelp(program: Command, io: CommandIo): void {
       const verb = words.reduce<Command | undefined>((at, word) => at?.commands.find((inner) => inner.name() === word), program);
       if (verb) return verb.outputHelp();
       if (words.length > 1) throw new UsageError(`help ${words.join(" ")}: there is no such verb; collector help lists them`);
-      return void io.stdout.write(topicText(first));
+      return void io.stdout.write(await topicText(first));
     });
 }
 

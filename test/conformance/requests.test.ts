@@ -132,8 +132,10 @@ const PROBES: Readonly<Record<string, Probe>> = {
       560: "RegisterNodes (ids that are faster to read, until the session ends)",
       631: "Read",
       751: "CreateMonitoredItems (of the driver's own subscription)",
+      781: "DeleteMonitoredItems (of the driver's own subscription)",
       787: "CreateSubscription",
       826: "Publish",
+      847: "DeleteSubscriptions (the driver's own)",
     },
   },
   s7: {

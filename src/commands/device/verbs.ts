@@ -53,6 +53,7 @@ export const BROWSE: Verb = {
     ...typeExamples("browse"),
     "collector browse press-1 --depth 3",
     "collector browse press-1 --filter temperature --json",
+    "collector browse press-1 --profile euromap77 --csv | collector variables import press-1 -",
     "collector browse press-1 --csv > press-1.csv     look it over, then: collector variables import press-1 press-1.csv",
     "collector browse press-1 --filter 'Line1/*' --csv | collector variables import press-1 -",
   ],
@@ -60,6 +61,7 @@ export const BROWSE: Verb = {
   options: [
     { flags: "--csv", description: "print the variables as CSV for collector variables import" },
     { flags: "--depth <n>", description: "at most this many levels" },
+    { flags: "--profile <name>", description: "only what a published model of machines has (OPC UA): euromap77, packml, machinetool" },
     { flags: "--filter <text>", description: "only variables with this text in name, path or address; * matches anything" },
     { flags: "--timeout <duration>", description: "stop after this time, with what was found", default: "10min" },
     PASSWORD_FILE,
