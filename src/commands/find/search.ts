@@ -33,8 +33,6 @@ export interface SearchInput {
   tell(found: FoundPort): void;
   /** Called when all ports of an address are looked at. */
   looked(): void;
-  /** Between two connections to one device; absent: a second. */
-  readonly paceMs?: number;
 }
 
 /** Looks at each port of each address once, a bounded number of addresses at a time, until all are looked at or the signal aborts. Never throws. */
@@ -42,20 +40,20 @@ export async function search(input: SearchInput): Promise<void> {
   const left = input.addresses.values();
   const work = async (): Promise<void> => {
     for (const address of left) {
-      if (input.signal.aborted) return;
       await searchAddress(address, input);
+      if (input.signal.aborted) return;
       input.looked();
     }
   };
   await Promise.all(Array.from({ length: AT_ONCE }, work));
 }
 
-async function searchAddress(address: string, { ports, signal, tell, paceMs = PACE_MS }: SearchInput): Promise<void> {
+async function searchAddress(address: string, { ports, signal, tell }: SearchInput): Promise<void> {
   let nextMs = performance.now();
   const pace = async (): Promise<void> => {
     const waitMs = nextMs - performance.now();
     if (waitMs > 0) await sleep(waitMs, signal);
-    nextMs = performance.now() + paceMs;
+    nextMs = performance.now() + PACE_MS;
   };
   for (const port of ports) {
     const ctx = { signal, log: silentLog, timeouts: TIMEOUTS };
