@@ -121,7 +121,10 @@ it("stand in the documents, with their sources", async () => {
         .filter(({ tool }) => tool === name)
         .flatMap(({ spellings }) => spellings.map((row) => `| ${name} | ${code(row.text)} | ${cell(row)} |`)),
     );
-    const sources = tools.map(({ tool, source }) => `- ${tool}: ${source}`);
+    const sources = tools.map(
+      ({ tool, source, isFromMemory }) =>
+        `- ${tool}: ${source}${isFromMemory ? " (unverified: from memory, the document was not opened)" : ""}`,
+    );
     return `## ${type}\n\n| tool | there | here |\n| --- | --- | --- |\n${rows.join("\n")}\n\nSources:\n\n${sources.join("\n")}\n`;
   };
   const text = `# Addresses of other tools

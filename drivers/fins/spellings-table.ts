@@ -6,6 +6,7 @@ export const SPELLINGS: readonly ToolSpellings[] = [
     tool: "CX-Programmer",
     source:
       "Omron W446, CX-Programmer Operation Manual, addresses and operands; W340, CS/CJ instructions: operands, indirect addresses, registers",
+    isFromMemory: true,
     spellings: [
       is("100.01", "CIO100.01", "CIO100+1.1 BOOL bool"),
       is("0.15", "CIO0.15", "CIO0+1.15 BOOL bool"),
@@ -28,6 +29,7 @@ export const SPELLINGS: readonly ToolSpellings[] = [
   {
     tool: "Ignition",
     source: "Ignition manual, OPC UA Drivers, Omron FINS Driver, Addressing (docs.inductiveautomation.com)",
+    isFromMemory: true,
     spellings: [
       is("CIO0", "CIO0", "CIO0+1 UINT uint16"),
       is("CIO<Int32>1", "CIO1 with the type DINT", "CIO1+2 DINT int32"),
@@ -94,6 +96,7 @@ export const SPELLINGS: readonly ToolSpellings[] = [
   {
     tool: "Sysmac Studio",
     source: "Omron W501, NJ/NX-series CPU Unit Software User's Manual, AT specification of variables",
+    isFromMemory: true,
     spellings: [
       is("%D100", "D100", "D100+1 UINT uint16"),
       is("%W10.03", "W10.03", "W10+1.3 BOOL bool"),

@@ -41,6 +41,8 @@ export interface Spelling {
 export interface ToolSpellings {
   readonly tool: string;
   readonly source: string;
+  /** The document was not opened for this: somebody who has it has still to confirm these. */
+  readonly isFromMemory?: true;
   readonly spellings: readonly Spelling[];
 }
 

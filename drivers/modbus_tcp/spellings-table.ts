@@ -43,6 +43,7 @@ export const SPELLINGS: readonly ToolSpellings[] = [
   {
     tool: "Ignition",
     source: "Ignition manual, OPC UA Drivers, Modbus, Modbus Addressing (docs.inductiveautomation.com)",
+    isFromMemory: true,
     spellings: [
       either(
         "HR100",

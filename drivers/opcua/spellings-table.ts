@@ -39,6 +39,7 @@ export const SPELLINGS: readonly ToolSpellings[] = [
   {
     tool: "Node-RED (node-red-contrib-opcua)",
     source: "mikakaraila/node-red-contrib-opcua, README.md and help of the node OpcUa-Item (item and data type in the topic)",
+    isFromMemory: true,
     spellings: [
       is("ns=2;i=1001;datatype=Int32", "ns=2;i=1001 with the type int32", "2 i 1001 int32"),
       is("ns=4;i=7;datatype=Double", "ns=4;i=7 with the type float64", "4 i 7 float64"),
@@ -70,6 +71,7 @@ export const SPELLINGS: readonly ToolSpellings[] = [
   {
     tool: "UaExpert",
     source: "Unified Automation UaExpert, Data Access View, column Node Id",
+    isFromMemory: true,
     spellings: [
       is("NS2|String|Demo.Static.Scalar.Double", "ns=2;s=Demo.Static.Scalar.Double", "2 s Demo.Static.Scalar.Double auto"),
       is("NS0|Numeric|2258", "i=2258", "0 i 2258 auto"),
@@ -81,6 +83,7 @@ export const SPELLINGS: readonly ToolSpellings[] = [
   {
     tool: "Python (asyncua)",
     source: "FreeOpcUa/opcua-asyncio, README.md and examples: NodeId, get_child with browse names",
+    isFromMemory: true,
     spellings: [
       is("ua.NodeId(1001, 2)", "ns=2;i=1001", "2 i 1001 auto"),
       is("NodeId('Temp', 2)", "ns=2;s=Temp", "2 s Temp auto"),
@@ -95,6 +98,7 @@ export const SPELLINGS: readonly ToolSpellings[] = [
   {
     tool: "JSON of OPC UA",
     source: "OPC 10000-6, 5.4.2.10, NodeId in the JSON DataEncoding",
+    isFromMemory: true,
     spellings: [
       is('{"Id":2258}', "i=2258", "0 i 2258 auto"),
       is('{"Id":1001,"Namespace":2}', "ns=2;i=1001", "2 i 1001 auto"),
@@ -115,6 +119,7 @@ export const SPELLINGS: readonly ToolSpellings[] = [
   {
     tool: "OPC UA for relative paths",
     source: "OPC 10000-4, Annex A.2, BNF of RelativePath",
+    isFromMemory: true,
     spellings: [
       none("<0:HasComponent>2:Temp", "write the path from the root with slashes"),
       none("<!HasChild>Truck", "write the path from the root with slashes"),
@@ -128,6 +133,7 @@ export const SPELLINGS: readonly ToolSpellings[] = [
   {
     tool: "Ignition",
     source: "Ignition manual, OPC UA Drivers (docs.inductiveautomation.com): OPC item paths of its own server",
+    isFromMemory: true,
     spellings: [
       is("ns=1;s=[Modbus]HR1", "ns=1;s=[Modbus]HR1", "1 s [Modbus]HR1 auto"),
       is(
@@ -141,11 +147,13 @@ export const SPELLINGS: readonly ToolSpellings[] = [
   {
     tool: "KEPServerEX",
     source: "emqx/neuronex-docs, en_US/config/south-devices/opc-ua/kepserverex.md; PTC, KEPServerEX OPC UA Configuration",
+    isFromMemory: true,
     spellings: [is("Channel1.Device1.Tag1", "ns=2;s=Channel1.Device1.Tag1", "2 s Channel1.Device1.Tag1 auto")],
   },
   {
     tool: "TIA Portal",
     source: "Siemens, S7-1500 Communication Function Manual, OPC UA server: NodeIds of PLC variables",
+    isFromMemory: true,
     spellings: [
       is(
         '"Motor_DB"."speed"',
@@ -163,6 +171,7 @@ export const SPELLINGS: readonly ToolSpellings[] = [
   {
     tool: "WinCC OA",
     source: "WinCC OA documentation, OPC UA client, peripheral address",
+    isFromMemory: true,
     spellings: [is("OPCUA1$Default$1$1$ns=2;s=Temp", "ns=2;s=Temp", "2 s Temp auto")],
   },
 ];

@@ -60,6 +60,7 @@ export const SPELLINGS: readonly ToolSpellings[] = [
   {
     tool: "Node-RED (nodes7)",
     source: "plcpeople/nodes7, README.md, addresses with a number behind the point",
+    isFromMemory: true,
     spellings: [
       either("DB1,INT12.2", ["DB1.DBX13.2", "DB1 13+1.2 BOOL bool"], ["DB1,INT12[2]", "DB1 12+4 INT int16[2]"]),
       is("DB1,REAL0.20", "DB1,REAL0.20", "DB1 0+80 REAL float32[20]"),
@@ -85,6 +86,7 @@ export const SPELLINGS: readonly ToolSpellings[] = [
     tool: "Ignition",
     source:
       "Ignition manual, OPC UA Drivers, Siemens (docs.inductiveautomation.com): addresses of the Siemens and the Siemens Enhanced driver",
+    isFromMemory: true,
     spellings: [
       is("DB500,DI8", "DB500,DI8", "DB500 8+4 DINT int32"),
       is("IX20.3", "IX20.3", "I 20+1.3 BOOL bool"),
@@ -148,6 +150,7 @@ export const SPELLINGS: readonly ToolSpellings[] = [
   {
     tool: "STEP 7",
     source: "Siemens, Programming with STEP 7, appendix, Format of the Parameter Type ANY; absolute addresses",
+    isFromMemory: true,
     spellings: [
       is("P#M50.0 BYTE 10", "MB50[10]", "M 50+10 BYTE uint8[10]"),
       is("P#DB10.DBX5.0 S5TIME 10", "DB10.DBB5[10] with the type S5TIME", "DB10 5+20 S5TIME uint32[10]"),
@@ -160,6 +163,7 @@ export const SPELLINGS: readonly ToolSpellings[] = [
   {
     tool: "TIA Portal",
     source: "Siemens, STEP 7 (TIA Portal) online help, Addressing variables: direct access to the I/O, symbolic addresses",
+    isFromMemory: true,
     spellings: [
       is("%DB1.DBD4", "%DB1.DBD4", "DB1 4+4 DWORD uint32"),
       none("%IW64:P", "peripheral inputs and outputs are not read"),

@@ -8,6 +8,7 @@ export const SPELLINGS: readonly ToolSpellings[] = [
   {
     tool: "STEP 7 or TIA Portal",
     source: "Siemens, STEP 7 (TIA Portal) online help, Addressing variables: absolute addresses, slice access, local variables",
+    isFromMemory: true,
     spellings: [
       is('"Motor_DB".speed', '"Motor_DB".speed', "Motor_DB speed"),
       ...places(
@@ -32,6 +33,7 @@ export const SPELLINGS: readonly ToolSpellings[] = [
   {
     tool: "OPC UA clients",
     source: "Siemens, S7-1500 Communication Function Manual, OPC UA server: NodeIds of PLC variables",
+    isFromMemory: true,
     spellings: [
       is('ns=3;s="Motor_DB"."speed"', '"Motor_DB"."speed"', "Motor_DB speed"),
       is('ns=3;s="Motor_DB"."spare"[2]."speed"', '"Motor_DB"."spare"[2]."speed"', "Motor_DB spare#2 speed"),
@@ -47,11 +49,13 @@ export const SPELLINGS: readonly ToolSpellings[] = [
   {
     tool: "UaExpert",
     source: "Unified Automation UaExpert, Data Access View, column Node Id",
+    isFromMemory: true,
     spellings: [is('NS3|String|"Motor_DB"."speed"', '"Motor_DB"."speed"', "Motor_DB speed")],
   },
   {
     tool: "Ignition",
     source: "Ignition manual, OPC UA Drivers, Siemens and Siemens Enhanced Driver (docs.inductiveautomation.com)",
+    isFromMemory: true,
     spellings: [
       is("[S7_Symbolic]Motor_DB.speed", "Motor_DB.speed", "Motor_DB speed"),
       ...places("[S7]DB500,DI8", "ISTRING24.50", "QI12", "DB500.DBREAL10", "DB400.DBDI52[4,8]"),

@@ -59,6 +59,7 @@ export const SPELLINGS: readonly ToolSpellings[] = [
     tool: "Ignition",
     source:
       "Ignition manual, OPC UA Drivers, Allen Bradley Ethernet (docs.inductiveautomation.com): device name in brackets before the tag",
+    isFromMemory: true,
     spellings: [
       is("[CLX]Line.Motor.Speed", "Line.Motor.Speed", "controller Line Motor Speed auto"),
       is("[CLX]Program:Main.Cycle", "Program:Main.Cycle", "Program:Main Cycle auto"),
@@ -70,6 +71,7 @@ export const SPELLINGS: readonly ToolSpellings[] = [
   {
     tool: "RSLinx",
     source: "Rockwell LINX-GR001, RSLinx Classic Getting Results Guide, items of OPC and DDE",
+    isFromMemory: true,
     spellings: [
       is("[Line1]Counts[0],L10,C1", "Counts[0]{10}", "controller Counts #0 x10 auto"),
       is("Counts[5],L3", "Counts[5]{3}", "controller Counts #5 x3 auto"),
@@ -79,6 +81,7 @@ export const SPELLINGS: readonly ToolSpellings[] = [
   {
     tool: "Kepware",
     source: "Kepware Allen-Bradley ControlLogix Ethernet driver help, Address Formats",
+    isFromMemory: true,
     spellings: [
       is("Counts {10}", "Counts {10}", "controller Counts x10 auto"),
       is("Grid {2}{5}", "Grid{10}", "controller Grid x10 auto"),
@@ -91,6 +94,7 @@ export const SPELLINGS: readonly ToolSpellings[] = [
   {
     tool: "Studio 5000",
     source: "Rockwell 1756-PM021, Logix 5000 Controllers Program Parameters, direct access; 1756-PM004, I/O and Tag Data, array subscripts",
+    isFromMemory: true,
     spellings: [
       is("\\Main.Cycle", "Program:Main.Cycle", "Program:Main Cycle auto"),
       none("Recipes[Number].Speed", "for example Recipes[0].Speed"),
@@ -100,6 +104,7 @@ export const SPELLINGS: readonly ToolSpellings[] = [
   {
     tool: "libplctag",
     source: "libplctag/libplctag wiki, Tag String Attributes",
+    isFromMemory: true,
     spellings: [
       is(
         "protocol=ab-eip&gateway=10.1.2.3&path=1,0&cpu=LGX&elem_count=10&name=Counts[2]",
