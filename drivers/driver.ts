@@ -91,6 +91,8 @@ export interface DriverContext extends Pick<Context, "signal" | "log" | "pki" | 
   readonly habit?: (name: HabitName, holds: boolean) => void;
   /** Tells how far long work (preparing, discovering) has come; `total` undefined: not known. Absent: not reported. */
   readonly progress?: (done: number, total: number | undefined) => void;
+  /** Discovered nodes are to have their browse paths. Not passed on to the session worker. Absent: they need none. */
+  readonly browsePaths?: true;
   /** The handshake is done and the log-in begins: said by drivers that have both. Absent: not reported. */
   readonly loggingIn?: () => void;
 }
@@ -138,6 +140,8 @@ export interface Discovered {
   readonly path?: readonly string[];
   readonly unit?: string;
   readonly comment?: string;
+  /** The address of its browse path, which stays where its own address may change; where `ctx.browsePaths` asks for it. */
+  readonly browsePath?: string;
 }
 
 /** One place of a device, read in other ways than it is configured. */
@@ -273,6 +277,11 @@ export interface Driver<D = unknown, S = unknown, A = unknown, R extends Request
    * Throws FaultError("address_invalid" | "type_mismatch") whose message names the text and what would be right, and nothing else.
    */
   parseAddress(text: string, type: DataType | undefined, settings: S): { readonly address: A; readonly type: DataType };
+  /** Published models of machines that a device may follow: what of its nodes such a profile has, by its name. Pure. Absent: there are none. */
+  readonly machineProfiles?: {
+    readonly names: readonly string[];
+    of(name: string): ((one: Discovered) => Discovered | undefined) | undefined;
+  };
   /** Addresses that a device may renumber when it starts again. Absent: it has none. */
   readonly renumbered?: RenumberedAddresses<A, D>;
   /**
