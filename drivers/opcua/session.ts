@@ -302,7 +302,11 @@ class OpcuaSession implements Session<OpcuaAddress, OpcuaRead, Limits> {
   async #read(request: OpcuaRead, ctx: DriverContext): Promise<readonly Reading[]> {
     this.#usedAt = performance.now();
     const { nodes, places } = await this.#nodesFor(request, ctx);
-    if (request.points.every(({ address }) => address.kind === "resolved" && address.isEncoded)) return this.#encodedOf(nodes, ctx);
+    if (request.points.every(({ address }) => address.kind === "resolved" && address.isEncoded))
+      return this.#encodedOf(
+        places.map((place) => nodes[place] as ReadValueId),
+        ctx,
+      );
     const read = await this.#valuesOf(nodes, ctx);
     if (read instanceof FaultError) return request.points.map(() => ({ quality: "bad", fault: read.fault, detail: read.message }));
     // One value serves all variables that are parts of it.
