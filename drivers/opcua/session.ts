@@ -305,7 +305,11 @@ class OpcuaSession implements Session<OpcuaAddress, OpcuaRead, Limits> {
   async #read(request: OpcuaRead, ctx: DriverContext): Promise<readonly Reading[]> {
     this.#usedAt = performance.now();
     const { nodes, places } = await this.#nodesFor(request, ctx);
-    if (request.points.every(({ address }) => address.kind === "resolved" && address.isEncoded)) return this.#encodedOf(nodes, ctx);
+    if (request.points.every(({ address }) => address.kind === "resolved" && address.isEncoded))
+      return this.#encodedOf(
+        places.map((place) => nodes[place] as ReadValueId),
+        ctx,
+      );
     const sent = await this.#sentOf(request, { nodes, places }, ctx);
     if (sent instanceof FaultError) return request.points.map(() => ({ quality: "bad", fault: sent.fault, detail: sent.message }));
     const { values, earlier } = sent;

@@ -1,6 +1,6 @@
 import { randomUUID } from "node:crypto";
 import { AttributeIds, MessageSecurityMode, SecurityPolicy, type UserIdentityInfo, UserTokenType } from "node-opcua-client";
-import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
+import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from "vitest";
 import { codesOf, textsOf } from "../../model/testing/warnings.ts";
 import type { Sink } from "../sink.ts";
 import kind from "./sink.ts";
@@ -182,6 +182,28 @@ describe("certificates of clients", () => {
     rig.server.trust(stranger.own);
     expect(await attempt(served.url, user("op", PASSWORD), { machine: stranger })).toBe(21.5);
     expect(textsOf(served.warnings).filter((warning) => warning.includes(stranger.own.thumbprint))).toEqual([]);
+  });
+
+  test("one that has expired is trusted until a day: then its connection ends, while others stay", async () => {
+    const { pki } = rig.server;
+    const judge = pki.judge.bind(pki);
+    const spy = vi.spyOn(pki, "judge").mockImplementation(async (chain, options) => {
+      const verdict = await judge(chain, options);
+      const nowMs = Date.now();
+      return verdict.trusted ? { ...verdict, life: { ...verdict.life, notAfter: nowMs - 1000, forgivenUntil: nowMs + 1500 } } : verdict;
+    });
+    const client = await rig.clientOf({ securityMode: MessageSecurityMode.Sign });
+    try {
+      const served = await serve();
+      const lost = new Promise<void>((done) => client.once("connection_lost", () => done()));
+      await client.connect(served.url);
+      expect(codesOf(served.warnings)).toContain("certificate_forgiven");
+      await lost;
+      expect(rig.logged.some(({ message }) => message.includes("the trust in its expired certificate is over"))).toBe(true);
+    } finally {
+      spy.mockRestore();
+      await client.disconnect();
+    }
   });
 
   test("so many strangers are listed, and no more", async () => {
