@@ -19,6 +19,11 @@ export interface Point<A = unknown> {
   readonly index: number;
   readonly address: A;
   readonly type: DataType;
+  /**
+   * Numbers that differ by no more count as equal: a device that sends changes may leave such a difference out. As the device has the number,
+   * before scaling. Absent: each change counts.
+   */
+  readonly deadband?: number;
 }
 
 /** One exchange with the device. A driver adds what it needs to form it. */
@@ -74,6 +79,10 @@ export interface DriverContext extends Pick<Context, "signal" | "log" | "pki" | 
   readonly resolve?: (host: string, signal: AbortSignal) => Promise<readonly Address[]>;
   /** This of the addresses that `resolve` gave for the host took the connection: it is preferred the next time. */
   readonly connected?: (host: string, address: string) => void;
+  /** Names who reads, over all sessions: a device that sends changes keeps them for each reader. Absent: it has no name. */
+  readonly reader?: string;
+  /** Between two readouts of this reader, ms. Absent: not known. */
+  readonly intervalMs?: number;
   /** Memory that outlives a session of this device. Absent: there is none. */
   readonly device?: DeviceMemory;
   /** What is kept of the source over restarts of the collector; given to `prepare`. Absent: nothing is. */
@@ -82,6 +91,8 @@ export interface DriverContext extends Pick<Context, "signal" | "log" | "pki" | 
   readonly habit?: (name: HabitName, holds: boolean) => void;
   /** Tells how far long work (preparing, discovering) has come; `total` undefined: not known. Absent: not reported. */
   readonly progress?: (done: number, total: number | undefined) => void;
+  /** Discovered nodes are to have their browse paths. Not passed on to the session worker. Absent: they need none. */
+  readonly browsePaths?: true;
   /** The handshake is done and the log-in begins: said by drivers that have both. Absent: not reported. */
   readonly loggingIn?: () => void;
 }
@@ -129,6 +140,8 @@ export interface Discovered {
   readonly path?: readonly string[];
   readonly unit?: string;
   readonly comment?: string;
+  /** The address of its browse path, which stays where its own address may change; where `ctx.browsePaths` asks for it. */
+  readonly browsePath?: string;
 }
 
 /** One place of a device, read in other ways than it is configured. */
@@ -264,6 +277,11 @@ export interface Driver<D = unknown, S = unknown, A = unknown, R extends Request
    * Throws FaultError("address_invalid" | "type_mismatch") whose message names the text and what would be right, and nothing else.
    */
   parseAddress(text: string, type: DataType | undefined, settings: S): { readonly address: A; readonly type: DataType };
+  /** Published models of machines that a device may follow: what of its nodes such a profile has, by its name. Pure. Absent: there are none. */
+  readonly machineProfiles?: {
+    readonly names: readonly string[];
+    of(name: string): ((one: Discovered) => Discovered | undefined) | undefined;
+  };
   /** Addresses that a device may renumber when it starts again. Absent: it has none. */
   readonly renumbered?: RenumberedAddresses<A, D>;
   /**

@@ -1,3 +1,4 @@
+import { withoutCredentials } from "../../src/base/plain-text.ts";
 import { FaultError } from "../../src/model/fault.ts";
 import { type DataType, parseDataType } from "../../src/model/value.ts";
 import { quote } from "./text.ts";
@@ -52,6 +53,7 @@ export const other = (text: string, write: string, place: string): Spelling => (
 const TYPE = " with the type ";
 /** Longer texts have no form of other tools. */
 const MAX_CHARACTERS = 300;
+const UNPRINTABLE = /[\p{Cc}\u2028\u2029]/u;
 const COUNTS = ["no", "one", "two", "three", "four", "five", "six"];
 
 export const typed = (address: string, type: string | undefined): string => (type === undefined ? address : `${address}${TYPE}${type}`);
@@ -81,20 +83,27 @@ export function parseOrAnswer<T>(
     return parse(text, type);
   } catch (error) {
     if (!(error instanceof FaultError) || error.fault !== "address_invalid") throw error;
-    const words = answerFor(text, forms, parse, parseType);
+    const words = answerFor(text, forms, parse, parseType, type !== undefined);
     throw words === undefined ? error : new FaultError("address_invalid", words);
   }
 }
 
-/** The sentence for an address of another tool; undefined: no form fits. Pure. */
-export function answerFor(text: string, forms: readonly Form[], parse: Parse<unknown>, parseType?: ParseType): string | undefined {
+/** The sentence for an address of another tool; undefined: no form fits. `hasType`: the person has named a type, which stays. Pure. */
+export function answerFor(
+  text: string,
+  forms: readonly Form[],
+  parse: Parse<unknown>,
+  parseType?: ParseType,
+  hasType = false,
+): string | undefined {
   const plain = text.trim();
-  if (plain.length > MAX_CHARACTERS) return undefined;
+  if (plain.length > MAX_CHARACTERS || UNPRINTABLE.test(plain)) return undefined;
   for (const { tool, pattern, answer } of forms) {
     const match = pattern.exec(plain);
     const found = match && answer(match.groups ?? {});
     const sound = found && withoutRefused(found, (write) => isTaken(write, parse, parseType));
-    if (sound) return `${quote(text)} is an address of ${tool}${wordsOf(sound)}`;
+    // Parts of the text stand in the answer: a URL keeps its user and password to itself there too.
+    if (sound) return withoutCredentials(`${quote(text)} is an address of ${tool}${wordsOf(hasType ? withoutTypes(sound) : sound)}`);
   }
   return undefined;
 }
@@ -110,6 +119,12 @@ function withoutRefused(answer: Answer, isSound: (write: string) => boolean): An
   const [first] = meanings;
   if (!first) return undefined;
   return meanings.length === 1 ? { write: first.write } : { either: meanings };
+}
+
+function withoutTypes(answer: Answer): Answer {
+  if ("none" in answer) return answer;
+  if ("write" in answer) return { ...answer, write: splitTyped(answer.write).address };
+  return { either: answer.either.map(({ write, when }) => ({ write: splitTyped(write).address, when })) };
 }
 
 function isTaken(write: string, parse: Parse<unknown>, parseType: ParseType | undefined): boolean {

@@ -21,3 +21,10 @@ export function addressInvalid(text: string, expected: string): FaultError {
 export function typeMismatch(text: string, expected: string): FaultError {
   return new FaultError("type_mismatch", `${quote(text)}: ${expected}`);
 }
+
+/** The known name that differs from this one by capital and small letters alone; undefined: there is none. */
+export function sameButCase(name: string, known: Iterable<string>): string | undefined {
+  const wanted = name.toLowerCase();
+  for (const one of known) if (one.length === name.length && one.toLowerCase() === wanted) return one;
+  return undefined;
+}

@@ -33,7 +33,7 @@ export const SPELLINGS: readonly ToolSpellings[] = [
     spellings: [
       is("400001 [10]", "holding:0[10]", "1/holding 0+10 uint16[10] ABCD"),
       is("300005 [2]", "input:4[2]", "1/input 4+2 uint16[2] ABCD"),
-      is("400001.10H", "holding:0 with the type string(10)", "1/holding 0+5 string(10) ABCD"),
+      is("400001.10H", "holding:0@ABCD with the type string(10)", "1/holding 0+5 string(10) ABCD"),
       is("400001.10L", "holding:0@BADC with the type string(10)", "1/holding 0+5 string(10) BADC"),
       is("40000", "holding:0", "1/holding 0+1 uint16 ABCD"),
       is("30000", "input:0", "1/input 0+1 uint16 ABCD"),
@@ -122,14 +122,14 @@ export const SPELLINGS: readonly ToolSpellings[] = [
       is("1!300004#BB", "1/input:3@CDAB", "1/input 3+1 uint16 CDAB"),
       is("1!300004#LB", "1/input:3@BADC", "1/input 3+1 uint16 BADC"),
       is("1!400004#BL", "1/holding:3@DCBA", "1/holding 3+1 uint16 DCBA"),
-      is("1!400004#LL", "1/holding:3", "1/holding 3+1 uint16 ABCD"),
+      is("1!400004#LL", "1/holding:3@ABCD", "1/holding 3+1 uint16 ABCD"),
       is("1!400004#B", "1/holding:3@BADC with the type int16", "1/holding 3+1 int16 BADC"),
       either(
         "1!400010.4",
         ["1/holding:9.4", "1/holding 9+1.4 bool ABCD"],
         ["1/holding:9@BADC with the type string(4)", "1/holding 9+2 string(4) BADC"],
       ),
-      is("1!300001.10H", "1/input:0 with the type string(10)", "1/input 0+5 string(10) ABCD"),
+      is("1!300001.10H", "1/input:0@ABCD with the type string(10)", "1/input 0+5 string(10) ABCD"),
       is("1!400001.10L", "1/holding:0@BADC with the type string(10)", "1/holding 0+5 string(10) BADC"),
       is("1!400001.20", "1/holding:0@BADC with the type string(20)", "1/holding 0+10 string(20) BADC"),
       none("1!400001.10D", "one character in each register is not read; read 1/holding:0[10]"),
@@ -183,8 +183,8 @@ export const SPELLINGS: readonly ToolSpellings[] = [
     spellings: [
       either(
         '{ name = "voltage", byte_order = "AB", data_type = "FIXED", scale=0.1, address = [0]},',
-        ["holding:0 with the type int16", "1/holding 0+1 int16 ABCD"],
-        ["input:0 with the type int16", "1/input 0+1 int16 ABCD"],
+        ["holding:0@ABCD with the type int16", "1/holding 0+1 int16 ABCD"],
+        ["input:0@ABCD with the type int16", "1/input 0+1 int16 ABCD"],
       ),
       either(
         '{ name = "power", byte_order = "CDAB", data_type = "UFIXED", scale=0.1, address = [3,4]},',

@@ -153,8 +153,7 @@ function answerFields(fields: ReadonlyMap<string, string>): Answer | undefined {
   const unit = fields.get("slave") ?? fields.get("slave_id") ?? fields.get("slaveid") ?? fields.get("unitid");
   if (unit !== undefined && !/^\d{1,3}$/.test(unit)) return undefined;
   const count = quantity !== undefined && /^\d{1,5}$/.test(quantity) && Number(quantity) > 1 && type === undefined ? quantity : undefined;
-  const at = (one: Area): string =>
-    here({ unit, area: one, start: Number(first), count, order: order === "ABCD" ? undefined : order, type });
+  const at = (one: Area): string => here({ unit, area: one, start: Number(first), count, order, type });
   if (area !== undefined) return { write: at(area) };
   const areas = type === undefined && order === undefined ? ALL : REGISTERS;
   return { either: areas.map((one) => ({ write: at(one), when: WHEN[one] })) };
@@ -170,7 +169,7 @@ export const FORMS: readonly Form[] = [
     pattern: /^(?<unit>\d{1,3})!(?<area>[0134])(?<number>\d{4,5})(?:\.(?<bit>\d{1,3})(?<chars>[HLDE])?)?(?:#(?<order>LL|LB|BB|BL|B|L))?$/,
     answer({ unit, area, number, bit, chars, order }) {
       const place = { unit, area: entry(AREA_OF_DIGIT, area) ?? "holding", start: Number(number) - 1 };
-      const text = typed(here({ ...place, order: chars === "H" ? undefined : "BADC" }), `string(${Number(bit)})`);
+      const text = typed(here({ ...place, order: chars === "H" ? "ABCD" : "BADC" }), `string(${Number(bit)})`);
       if (chars === "D" || chars === "E")
         return {
           none: `a text with one character in each register is not read; read ${here({ ...place, count: bit })} and join the characters`,
@@ -180,7 +179,7 @@ export const FORMS: readonly Form[] = [
         return { write: here({ ...place, start: 0 }), because: `with its start address 0, ${area}${number} is the first one` };
       const wanted = entry(NEURON_ORDERS, order);
       if (order === "B") return { write: here({ ...place, order: "BADC", type: "int16" }) };
-      if (order !== undefined) return { write: here({ ...place, order: wanted === "ABCD" ? undefined : wanted }) };
+      if (order !== undefined) return { write: here({ ...place, order: wanted }) };
       if (bit === undefined || area === "0" || area === "1") return { write: here({ ...place, bit }) };
       return {
         either: [
@@ -207,7 +206,7 @@ export const FORMS: readonly Form[] = [
       const unit = /unit-id:\s*(\d{1,3})/.exec(options)?.[1];
       const order = entry(ORDERS, /byte-order:\s*'?([A-Z_]+)/.exec(options)?.[1]);
       return {
-        write: here({ unit, area: of, start: Number(number) - 1, count, order: order === "ABCD" ? undefined : order, type: wanted }),
+        write: here({ unit, area: of, start: Number(number) - 1, count, order, type: wanted }),
       };
     },
   },
@@ -277,7 +276,7 @@ export const FORMS: readonly Form[] = [
     pattern: /^(?<area>[0134])(?<number>\d{4,5})(?:\.(?<chars>\d{1,3})(?<order>[HL]))$/,
     answer: ({ area, number, chars, order }) => ({
       write: typed(
-        here({ area: entry(AREA_OF_DIGIT, area) ?? "holding", start: Number(number) - 1, order: order === "L" ? "BADC" : undefined }),
+        here({ area: entry(AREA_OF_DIGIT, area) ?? "holding", start: Number(number) - 1, order: order === "L" ? "BADC" : "ABCD" }),
         `string(${Number(chars)})`,
       ),
     }),

@@ -1,7 +1,9 @@
 import type { DataType } from "../../src/model/value.ts";
 import type { WirePlaces } from "../driver.ts";
+import { parseOrAnswer } from "../lib/spellings.ts";
 import { addressInvalid, quote } from "../lib/text.ts";
 import { escapedName, parseSelection, type Step, selectionText, withoutEnd } from "./selection.ts";
+import { FORMS } from "./spellings.ts";
 
 /** Who counts the namespaces: an index as the server counts them today, or a URI, which stays. */
 export type Namespace = number | { readonly uri: string };
@@ -54,12 +56,19 @@ const MAX_STRING = 4096;
 const MAX_PATH = 32;
 const AUTO: DataType = { scalar: "auto" };
 
+interface Parsed {
+  readonly address: OpcuaAddress;
+  readonly type: DataType;
+}
+
 /**
  * Node ids as OPC 10000-6, 5.3.1.10 writes them, with ns=, nsu= or neither (namespace 0), and browse paths from the root, whose names
  * carry their namespace index (OPC 10000-4, A.2) or its URI. What is not one of these is refused, never guessed at. Pure.
- * Throws FaultError("address_invalid").
+ * Throws FaultError("address_invalid"), with our words for an address of another tool.
  */
-export function parseAddress(text: string, type: DataType | undefined): { readonly address: OpcuaAddress; readonly type: DataType } {
+export const parseAddress = (text: string, type: DataType | undefined): Parsed => parseOrAnswer(text, type, FORMS, parseOwn);
+
+function parseOwn(text: string, type: DataType | undefined): Parsed {
   // Spaces at the end of a string identifier are part of it.
   const trimmed = text.trimStart();
   return { address: trimmed.startsWith("/") ? pathOf(text, withoutEnd(trimmed)) : nodeOf(text, trimmed), type: type ?? AUTO };

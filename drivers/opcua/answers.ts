@@ -124,15 +124,22 @@ export function abortOf(body: Buffer): { readonly status: number; readonly words
   }
 }
 
-export type Notification = { readonly changes: readonly (readonly [handle: number, value: RawValue])[] } | { readonly status: number };
+export type Notification =
+  | { readonly changes: readonly (readonly [handle: number, value: RawValue, bytes: number])[] }
+  | { readonly status: number };
 
 /** What a notification says (OPC 10000-4, 7.25); undefined for events and what we do not know. Throws RangeError for bytes that are none. */
 export function notificationOf({ encoding, body }: ExtensionBody): Notification | undefined {
   if (typeof body === "string") return undefined;
   const reader = new BinaryReader(body);
   if (encoding === DATA_CHANGE) {
-    const changes = (reader.array(() => [reader.uint32(), reader.dataValue()] as const) ?? []) as (readonly [number, RawValue])[];
-    return { changes };
+    const change = (): readonly [number, RawValue, number] => {
+      const begin = reader.position;
+      const handle = reader.uint32();
+      const value = reader.dataValue();
+      return [handle, value, reader.position - begin];
+    };
+    return { changes: (reader.array(change) ?? []) as (readonly [number, RawValue, number])[] };
   }
   return encoding === STATUS_CHANGE ? { status: reader.uint32() } : undefined;
 }

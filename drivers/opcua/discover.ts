@@ -1,7 +1,7 @@
 import { type NodeId, type ReferenceDescription, resolveNodeId } from "node-opcua-client";
 import { clip } from "../../src/model/bounded-failure.ts";
 import type { Discovered, DriverContext } from "../driver.ts";
-import { encodeUri, identifierText } from "./address.ts";
+import { encodeUri, identifierText, type PathElement, pathText } from "./address.ts";
 import { Asking, type DiscoveryLimits, type DiscoverySession } from "./discover-ask.ts";
 import { createTypes, shaped } from "./discover-types.ts";
 import { localNode } from "./local-node.ts";
@@ -22,8 +22,15 @@ interface Pending {
   /** The path of what is in it, once something is. */
   below: readonly string[] | undefined;
   readonly isVariable: boolean;
+  /** The way to it by browse names, where that is asked for. */
+  readonly way: Way | undefined;
   /** A property has nothing below it (OPC 10000-3, 5.6.2). */
   readonly isLeaf: boolean;
+}
+
+interface Way {
+  readonly above: Way | undefined;
+  readonly element: PathElement;
 }
 
 const OBJECTS = "i=85";
@@ -62,7 +69,7 @@ export function discover(session: DiscoverySession, options: DiscoveryOptions, c
   return new Discovery(session, options, ctx).run();
 }
 
-type DiscoveryContext = Pick<DriverContext, "signal" | "log" | "progress">;
+type DiscoveryContext = Pick<DriverContext, "signal" | "log" | "progress" | "browsePaths">;
 
 class Discovery {
   readonly #namespaces: readonly string[];
@@ -74,7 +81,7 @@ class Discovery {
   readonly #queue: Pending[] = [];
   /** The node of a variable's unit, for those that are looked into. */
   readonly #units = new Map<Pending, NodeId>();
-  readonly #top: Pending = { nodeId: OBJECTS, name: "", path: [], below: undefined, isVariable: false, isLeaf: false };
+  readonly #top: Pending = { nodeId: OBJECTS, name: "", path: [], below: undefined, isVariable: false, way: undefined, isLeaf: false };
   #keys = 0;
   #isFull = false;
 
@@ -135,8 +142,15 @@ class Discovery {
     this.#seen.add(key);
     this.#keys += key.length;
     const name = clip(reference.displayName.text || browseName.name || key, MAX_NAME);
-    this.#queue.push({ nodeId, name, path: parent.below, below: undefined, isVariable, isLeaf: isProperty });
+    const way = this.#ctx.browsePaths && this.#wayTo(parent, browseName);
+    this.#queue.push({ nodeId, name, path: parent.below, below: undefined, isVariable, way, isLeaf: isProperty });
   };
+
+  /** By the URIs of the namespaces, where the server has them. */
+  #wayTo({ way: above }: Pending, { namespaceIndex, name }: ReferenceDescription["browseName"]): Way {
+    const uri = namespaceIndex === 0 ? undefined : this.#namespaces[namespaceIndex];
+    return { above, element: { namespace: uri ? { uri } : namespaceIndex, name: name ?? "" } };
+  }
 
   async #describe(batch: readonly Pending[]): Promise<Discovered[]> {
     const variables = batch.filter(({ isVariable }) => isVariable);
@@ -168,8 +182,15 @@ class Discovery {
       path: pending.path,
       type: undefined,
       ...details.get(pending),
+      ...(pending.way && { browsePath: wayText(pending.way) }),
     }));
   }
+}
+
+function wayText(way: Way): string {
+  const elements: PathElement[] = [];
+  for (let at: Way | undefined = way; at; at = at.above) elements.unshift(at.element);
+  return pathText([{ namespace: 0, name: "Objects" }, ...elements]);
 }
 
 const textOf = (value: unknown): string => {

@@ -4,6 +4,7 @@ import { defineDriver, type Limits } from "../driver.ts";
 import { isCounted, type OpcuaAddress, parseAddress, wireOf } from "./address.ts";
 import { facts } from "./facts.ts";
 import { lastingAddress } from "./first-namespaces.ts";
+import { MACHINE_PROFILES, machineProfile } from "./machine-profiles.ts";
 import { type OpcuaRead, plan, planSteps } from "./plan.ts";
 import { secondProblem } from "./second-server.ts";
 import { type OpcuaSettings, settingsSchema } from "./settings.ts";
@@ -47,6 +48,7 @@ export default defineDriver<OpcuaDetails, OpcuaSettings, OpcuaAddress, OpcuaRead
       ),
     lasting: (address, kept, details) => lastingAddress(address, kept, details.endpoint_url),
   },
+  machineProfiles: { names: MACHINE_PROFILES, of: machineProfile },
   plan,
   planSteps,
   load: () => (session ? undefined : loaded().then(() => undefined)),

@@ -68,6 +68,9 @@ const DISPENSABLE: ReadonlySet<string> = new Set([
   "RegisterNodes",
   "CreateSubscription",
   "CreateMonitoredItems",
+  "DeleteMonitoredItems",
+  "DeleteSubscriptions",
+  "Publish",
 ]);
 
 /**

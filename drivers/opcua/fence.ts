@@ -15,8 +15,10 @@ export const ALLOWED_SERVICES: ReadonlyMap<number, string> = new Map([
   [560, "RegisterNodes"],
   [631, "Read"],
   [751, "CreateMonitoredItems"],
+  [781, "DeleteMonitoredItems"],
   [787, "CreateSubscription"],
   [826, "Publish"],
+  [847, "DeleteSubscriptions"],
 ]);
 
 /** Why a request with this encoding may not be sent; undefined: it may. `body` begins with the encoding's node id, as on the wire. */

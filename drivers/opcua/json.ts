@@ -26,6 +26,10 @@ export interface JsonDeps extends Omit<AskTypesDeps, "maxBrowse" | "maxRead" | "
   alive(): boolean;
   /** The server is another one by now: what was looked up in this session holds no longer. */
   onOtherRun(words: string): void;
+  /** Its models have other versions; absent: only structures want to know. */
+  onOtherModels?(): void;
+  /** Other work between the readouts. Absent: there is none. */
+  aside?(): Piece | undefined;
   /** Gets the answers to each Read of the server's state and ServiceLevel. */
   onState(state: RawValue | undefined, serviceLevel: RawValue | undefined): void;
   warn(found: Warning): void;
@@ -176,24 +180,29 @@ export class Json {
     const { asks, isLook } = this.#types.due(this.#ask.most);
     if (asks.length > 0 && !isLook) return { run: () => this.#guarded(() => this.#ask.ask(asks, this.#bound)), rest: REST_WHILE_LEARNING };
     if (this.#now() - this.#lookedAtMs >= AGAIN_MS) return { run: () => this.#guarded(() => this.#look()), rest: REST_WHILE_LOOKING };
-    if (asks.length === 0) return undefined;
-    return { run: () => this.#guarded(() => this.#ask.ask(asks, this.#bound)), rest: REST_WHILE_LOOKING };
+    if (asks.length > 0) return { run: () => this.#guarded(() => this.#ask.ask(asks, this.#bound)), rest: REST_WHILE_LOOKING };
+    const aside = this.#deps.aside?.();
+    return aside && { run: () => this.#guarded(aside.run), rest: aside.rest };
   }
 
   async #look(): Promise<void> {
     this.#lookedAtMs = this.#now();
-    const { otherRun, models, state, serviceLevel } = await this.#watch.look(this.#types.isUsed, this.#bound);
-    this.#deps.onState(state, serviceLevel);
+    const { onOtherModels, onState } = this.#deps;
+    const looked = await this.#watch.look(this.#types.isUsed || onOtherModels !== undefined, this.#bound);
+    const { otherRun, models, state, serviceLevel } = looked;
+    onState(state, serviceLevel);
     if (otherRun !== undefined) {
       this.#types.forget();
       this.#deps.onOtherRun(otherRun);
-    } else if (models !== undefined && this.#types.holdModels(models))
+    } else if (models !== undefined && this.#types.holdModels(models)) {
+      onOtherModels?.();
       this.#deps.warn(
         warning(
           "structures_read_again",
           "the server has other versions of its models: the collector reads the definitions of its structures again",
         ),
       );
+    }
   }
 
   async #guarded(work: () => Promise<void>): Promise<void> {

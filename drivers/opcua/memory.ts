@@ -1,5 +1,6 @@
 import type { DeviceMemory } from "../driver.ts";
 import { LearnedTypes } from "./learned-types.ts";
+import { WaitingValues } from "./waiting.ts";
 
 /** What is kept of a server over sessions: how much it takes at once, its first list of namespaces, sessions that it still holds for us. */
 export interface ServerFacts {
@@ -42,15 +43,15 @@ export class ServerMemory {
   #own: ServerFacts = NOTHING;
   /** Shared by all sessions of this server: what one learns, none asks again. */
   readonly types: LearnedTypes;
+  /** Values that subscriptions have brought, and no readout has taken. */
+  readonly waiting: WaitingValues;
 
   /** Behind one host and port, `endpointUrl` says which server is meant. */
   constructor(device: DeviceMemory | undefined, endpointUrl: string) {
     this.#device = device;
     this.#key = `server ${endpointUrl}`;
-    const typesKey = `types ${endpointUrl}`;
-    const known = device?.get(typesKey);
-    this.types = known instanceof LearnedTypes ? known : new LearnedTypes();
-    if (known !== this.types) device?.set(typesKey, this.types);
+    this.types = shared(device, `types ${endpointUrl}`, LearnedTypes);
+    this.waiting = shared(device, `waiting ${endpointUrl}`, WaitingValues);
   }
 
   get facts(): ServerFacts {
@@ -67,4 +68,13 @@ export class ServerMemory {
   lost(sessionTimeoutMs: number): void {
     this.learn({ lostUntilMs: Math.max(this.facts.lostUntilMs, performance.now() + sessionTimeoutMs) });
   }
+}
+
+/** An object that all sessions of a device share. */
+function shared<T extends object>(device: DeviceMemory | undefined, key: string, Kind: new () => T): T {
+  const known = device?.get(key);
+  if (known instanceof Kind) return known;
+  const made = new Kind();
+  device?.set(key, made);
+  return made;
 }

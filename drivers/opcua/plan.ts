@@ -1,9 +1,16 @@
+import type { ReadValueId } from "node-opcua-client";
 import { atOnce, type Steps } from "../../src/base/timer.ts";
 import type { Limits, Point, Request } from "../driver.ts";
 import { inOrderSteps } from "../lib/in-order.ts";
 import type { OpcuaAddress, ResolvedAddress } from "./address.ts";
 
 export type OpcuaRead = Request<OpcuaAddress>;
+
+/** The nodes of a request, each once, and the place among them of each of its points. */
+export interface Nodes {
+  readonly nodes: readonly ReadValueId[];
+  readonly places: readonly number[];
+}
 
 /** In the order of the layout, `maxPoints` at a time: a Read takes any nodes together. Pure. */
 export const plan = (points: readonly Point<OpcuaAddress>[], limits: Limits, apart?: ReadonlySet<Point>): OpcuaRead[] =>

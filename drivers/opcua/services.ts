@@ -14,6 +14,10 @@ import {
   CreateSubscriptionRequest,
   CreateSubscriptionResponse,
   crypto_utils,
+  DeleteMonitoredItemsRequest,
+  DeleteMonitoredItemsResponse,
+  DeleteSubscriptionsRequest,
+  DeleteSubscriptionsResponse,
   GetEndpointsRequest,
   GetEndpointsResponse,
   PublishRequest,
@@ -40,6 +44,8 @@ export const SERVICES = {
   RegisterNodes: [RegisterNodesRequest, RegisterNodesResponse],
   CreateSubscription: [CreateSubscriptionRequest, CreateSubscriptionResponse],
   CreateMonitoredItems: [CreateMonitoredItemsRequest, CreateMonitoredItemsResponse],
+  DeleteMonitoredItems: [DeleteMonitoredItemsRequest, DeleteMonitoredItemsResponse],
+  DeleteSubscriptions: [DeleteSubscriptionsRequest, DeleteSubscriptionsResponse],
   Publish: [PublishRequest, undefined],
 } as const;
 export type Service = keyof typeof SERVICES;

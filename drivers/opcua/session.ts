@@ -21,7 +21,7 @@ import { Json } from "./json.ts";
 import { ServerMemory } from "./memory.ts";
 import { type Namespaces, namespacesOf } from "./namespaces.ts";
 import { type OpcuaInput, openSession, ownWords } from "./open.ts";
-import { nodeKeyOf, type OpcuaRead } from "./plan.ts";
+import { type Nodes, nodeKeyOf, type OpcuaRead } from "./plan.ts";
 import { Registered } from "./registered.ts";
 import { inParts, nodeIdOf, type ResolveOptions, resolvePoints } from "./resolve.ts";
 import { AWAY_MS, type Candidate, isHealthy, openPreferred, ReturnWatch, secondOf } from "./second-server.ts";
@@ -29,8 +29,9 @@ import { ServerState, startTimeOf } from "./server-state.ts";
 import { makeRequest } from "./services.ts";
 import { codeOf, STATUS } from "./status-codes.ts";
 import { statusOf } from "./statuses.ts";
-import { Subscription } from "./subscribe.ts";
+import { type Sent, Subscription } from "./subscribe.ts";
 import { toPartReading, toReading } from "./values.ts";
+import type { Waiting } from "./waiting.ts";
 
 const VALUE = 13;
 /** TimestampsToReturn (OPC 10000-4, 7.40). */
@@ -188,12 +189,6 @@ async function closeSession({ channel, closeRequest, timeoutMs }: OpenedSession,
   if (!ended) server.lost(timeoutMs);
 }
 
-/** The nodes of a request, each once, and the place among them of each of its points. */
-interface Nodes {
-  readonly nodes: readonly ReadValueId[];
-  readonly places: readonly number[];
-}
-
 class OpcuaSession implements Session<OpcuaAddress, OpcuaRead, Limits> {
   readonly limits: Limits;
   readonly #opened: OpenedSession;
@@ -269,6 +264,10 @@ class OpcuaSession implements Session<OpcuaAddress, OpcuaRead, Limits> {
       timeouts: ctx.timeouts,
       alive: () => this.alive(),
       onOtherRun: (words) => this.#beginAgain(words),
+      ...(settings.read_mode === "subscribe" && {
+        onOtherModels: () => this.#subscription?.renew("the server's models have other versions"),
+        aside: () => this.#subscription?.next(),
+      }),
       onState: (state, serviceLevel) => this.#state.take(state, serviceLevel),
       warn: (found) => this.#warn(found),
       logOnce: (words) => this.#logOnce(words),
@@ -284,8 +283,12 @@ class OpcuaSession implements Session<OpcuaAddress, OpcuaRead, Limits> {
         channel,
         call,
         settings,
+        timeouts: ctx.timeouts,
         maxItems: capabilities.maxItems || 1000,
-        warn,
+        maxNodes: maxPoints,
+        waiting: server.waiting,
+        read,
+        logOnce: (words) => this.#logOnce(words),
       });
     this.#keepAlive = this.#startKeepAlive(ctx);
   }
@@ -303,12 +306,15 @@ class OpcuaSession implements Session<OpcuaAddress, OpcuaRead, Limits> {
     this.#usedAt = performance.now();
     const { nodes, places } = await this.#nodesFor(request, ctx);
     if (request.points.every(({ address }) => address.kind === "resolved" && address.isEncoded)) return this.#encodedOf(nodes, ctx);
-    const read = await this.#valuesOf(nodes, ctx);
-    if (read instanceof FaultError) return request.points.map(() => ({ quality: "bad", fault: read.fault, detail: read.message }));
-    // One value serves all variables that are parts of it.
-    const values = nodes.length === places.length ? read : places.map((place) => read[place]);
+    const sent = await this.#sentOf(request, { nodes, places }, ctx);
+    if (sent instanceof FaultError) return request.points.map(() => ({ quality: "bad", fault: sent.fault, detail: sent.message }));
+    const { values, earlier } = sent;
     this.#checkPaths(request, values);
-    return this.#json.decoded(values, () => this.#readingsOf(request, values));
+    const all = earlier.size === 0 ? values : [...values, ...[...earlier.values()].flatMap(valuesIn)];
+    const readings = await this.#json.decoded(all, () => request.points.map((point, i) => this.#readingAt(point, i, sent)));
+    // A reader that has gone gets them with the next readout.
+    if (!ctx.signal.aborted) sent.commit();
+    return readings;
   }
 
   /** The values as the server encodes them. */
@@ -320,22 +326,29 @@ class OpcuaSession implements Session<OpcuaAddress, OpcuaRead, Limits> {
     });
   }
 
-  #readingsOf({ points }: OpcuaRead, values: readonly (RawValue | undefined)[]): readonly Reading[] {
+  #readingAt(point: Point<OpcuaAddress>, place: number, { values, earlier, isSent }: Sent): Reading {
+    const reading = this.#readingOf(point, values[place]);
+    const before = earlier.get(place)?.map((one) => this.#readingOf(point, one));
+    const seen: Reading = reading.quality !== "bad" && isSent(place) ? { ...reading, isSent: true } : reading;
+    return before ? { ...seen, earlier: before } : seen;
+  }
+
+  #readingOf({ address: { select: steps }, type }: Point<OpcuaAddress>, value: Waiting | undefined): Reading {
+    if (!value) return { quality: "bad", fault: "no_answer", detail: "the server gave no value" };
+    if ("hole" in value) return { quality: "bad", fault: "values_lost", detail: value.hole };
     const { toJson, expand } = this.#json;
-    return points.map(({ address: { select: steps }, type }, i): Reading => {
-      const value = values[i];
-      if (!value) return { quality: "bad", fault: "no_answer", detail: "the server has not sent a value yet" };
-      return steps ? toPartReading(value, { steps, expand }, type, toJson, describe) : toReading(value, type, toJson, describe);
-    });
+    return steps ? toPartReading(value, { steps, expand }, type, toJson, describe) : toReading(value, type, toJson, describe);
   }
 
   /** A refusal instead of values: what is wrong with the one variable that was asked for. */
-  async #valuesOf(nodes: readonly ReadValueId[], ctx: CallContext): Promise<readonly (RawValue | undefined)[] | FaultError> {
-    const sent = await this.#subscription?.read(nodes, ctx);
-    if (sent) return sent;
+  async #sentOf(request: OpcuaRead, of: Nodes, ctx: DriverContext): Promise<Sent | FaultError> {
+    const { nodes, places } = of;
     try {
+      if (this.#subscription) return await this.#subscription.read(request, of, ctx);
       const { values } = await readNodes(this.#opened, nodes, ctx);
-      return values;
+      // One value serves all variables that are parts of it.
+      const all = nodes.length === places.length ? values : places.map((place) => values[place]);
+      return { values: all, earlier: NOTHING_EARLIER, isSent: () => false, commit: () => {} };
     } catch (error) {
       if (!(error instanceof FaultError) || error.scope !== "points" || nodes.length > 1) throw error;
       return error;
@@ -394,7 +407,13 @@ class OpcuaSession implements Session<OpcuaAddress, OpcuaRead, Limits> {
 
   warnings(): readonly Warning[] {
     const { life } = this.#opened;
-    return [...this.#warnings, ...(life ? lifeWarnings(life, Date.now()) : []), ...this.#state.warnings(), ...this.#json.warnings()];
+    return [
+      ...this.#warnings,
+      ...(life ? lifeWarnings(life, Date.now()) : []),
+      ...this.#state.warnings(),
+      ...this.#json.warnings(),
+      ...(this.#subscription?.warnings() ?? []),
+    ];
   }
 
   get about(): string {
@@ -487,6 +506,8 @@ function resolved(address: OpcuaAddress): ResolvedAddress {
   throw new ReasonError("UNKNOWN", `${address.text} was not looked up before it was read`, { condition: "internal_error" });
 }
 
+const valuesIn = (list: readonly Waiting[]): readonly RawValue[] => list.filter((one) => !("hole" in one)) as RawValue[];
+const NOTHING_EARLIER: ReadonlyMap<number, readonly Waiting[]> = new Map();
 const describe = (status: number): string => describeCode(statusOf(status, null));
 
 function discoverWith(opened: OpenedSession, capabilities: Capabilities, ctx: DriverContext): AsyncIterable<Discovered> {

@@ -62,6 +62,22 @@ export const settingsSchema = z.strictObject({
     .max(60_000)
     .default(500)
     .describe("Milliseconds between two messages of the server, for read_mode subscribe"),
+  queue_size: z
+    .int()
+    .min(1)
+    .max(100_000)
+    .default(10)
+    .describe(
+      "Changes of a variable that the server keeps between two messages, for read_mode subscribe; those beyond are lost, and named",
+    ),
+  audit_interval: z
+    .int()
+    .min(0)
+    .max(86_400_000)
+    .default(300_000)
+    .describe(
+      "Milliseconds within which each variable that comes by subscription is read plainly once and compared, for read_mode subscribe; 0: never",
+    ),
   max_answer_bytes: z
     .int()
     .min(65_536)

@@ -13,7 +13,7 @@ import type { OPCUAServer } from "node-opcua-server";
 import type { Value } from "../../src/model/value.ts";
 import { CYCLE_TYPE, MODE_TYPE, TYPES_NAMESPACE } from "./simulator-types.ts";
 
-type AddressSpace = NonNullable<OPCUAServer["engine"]["addressSpace"]>;
+export type AddressSpace = NonNullable<OPCUAServer["engine"]["addressSpace"]>;
 type Namespace = ReturnType<AddressSpace["registerNamespace"]>;
 type VariableNode = ReturnType<Namespace["addVariable"]>;
 type Folder = ReturnType<Namespace["addFolder"]>;

@@ -8,7 +8,15 @@ import type { OperationLimitsOptions } from "node-opcua-server";
 import type { Simulator, StartSimulator } from "../simulator.ts";
 import { makeCertificate, type SimulatorCertificate, writeCertificate } from "./simulator-certificates.ts";
 import { MisbehavingServer, type ServiceFaultRule } from "./simulator-server.ts";
-import { fillSpace, type MovingVariable, OTHER_NAMESPACE, PLANT_NAMESPACE, type PlantVariable, type TreeShape } from "./simulator-space.ts";
+import {
+  type AddressSpace,
+  fillSpace,
+  type MovingVariable,
+  OTHER_NAMESPACE,
+  PLANT_NAMESPACE,
+  type PlantVariable,
+  type TreeShape,
+} from "./simulator-space.ts";
 
 import { TYPES_NODESET } from "./simulator-types.ts";
 
@@ -78,6 +86,10 @@ export interface OpcuaSimulatorOptions {
   /** Doubles that change by themselves, with their units. */
   readonly moving?: readonly MovingVariable[];
   readonly tree?: TreeShape;
+  /** Files of published models that it has besides OPC UA's own, each behind those that it needs. */
+  readonly nodesets?: readonly string[];
+  /** Adds to its address space before it starts. */
+  readonly fill?: (addressSpace: AddressSpace) => void;
   /** Added to every source time stamp; 0 unless told otherwise. */
   readonly sourceClockMs?: number;
 }
@@ -159,6 +171,7 @@ async function start(options: OpcuaSimulatorOptions, folder: string): Promise<Op
     moving: options.moving ?? [],
     ...(options.tree && { tree: options.tree }),
   });
+  options.fill?.(addressSpace);
   if (options.tokenPolicies) offerTokens(server, options.tokenPolicies, options.anonymous ?? true);
   await server.start();
   const port = server.endpoints[0]?.port ?? 0;
@@ -222,7 +235,7 @@ const serverOptions = (options: OpcuaSimulatorOptions, { modes, policies, users,
   securityModes: modes.map((mode) => MODES[mode]),
   securityPolicies: policies.map((policy) => POLICIES[policy]),
   allowAnonymous: options.anonymous ?? true,
-  nodesets: [nodesets.standard, { name: "types.xml", source: TYPES_NODESET }],
+  nodesets: [nodesets.standard, { name: "types.xml", source: TYPES_NODESET }, ...(options.nodesets ?? [])],
   userManager: { isValidUser: (name: string, password: string) => users.get(name) === password },
   maxConnectionsPerEndpoint: 1000,
   serverCapabilities: {

@@ -1,8 +1,10 @@
 import { type DataType, formatDataType } from "../../src/model/value.ts";
 import type { WirePlaces } from "../driver.ts";
-import { dataTypeOf, type Kind, type KindOf, kindOf } from "../lib/step7-types.ts";
+import { answerFor, parseOrAnswer } from "../lib/spellings.ts";
+import { dataTypeOf, type Kind, type KindOf, kindOf, parseType } from "../lib/step7-types.ts";
 import { addressInvalid, typeMismatch } from "../lib/text.ts";
 import { AREA, type Path } from "./requests.ts";
+import { FORMS } from "./spellings.ts";
 
 /** One level of a symbol: a name, and which element where it is an array. */
 export interface Level {
@@ -52,11 +54,21 @@ const INDICES = /^\s*-?\d{1,10}\s*(?:,\s*-?\d{1,10}\s*)*$/;
 const FORM =
   'expected a symbol such as "Motor_DB".speed[3], Motor_DB.speed or the tag "Temp 1", or an access string such as 8A0E0001.A, as collector browse shows them';
 
+interface Parsed {
+  readonly address: PlusAddress;
+  readonly type: DataType;
+}
+
 /**
- * Symbols as the engineering tool writes them, and access strings. Pure. Throws FaultError: `address_invalid` (the text), `type_mismatch` (no
- * value of that type can be there).
+ * Symbols as the engineering tool writes them, and access strings. Pure. Throws FaultError: `address_invalid` (the text, with our words for an
+ * address of another tool), `type_mismatch` (no value of that type can be there).
  */
-export function parseAddress(text: string, type: DataType | undefined): { readonly address: PlusAddress; readonly type: DataType } {
+export const parseAddress = (text: string, type: DataType | undefined): Parsed => parseOrAnswer(text, type, FORMS, parseOwn, parseType);
+
+/** The answer to a symbol that the program does not have: absolute addresses have the form of symbols. Undefined: no form fits. Pure. */
+export const otherMeaning = (text: string): string | undefined => answerFor(text, FORMS, parseOwn, parseType);
+
+function parseOwn(text: string, type: DataType | undefined): Parsed {
   if (text.length > MAX_TEXT) throw addressInvalid(text, FORM);
   const plain = text.trim();
   const wanted = wantedOf(text, type);

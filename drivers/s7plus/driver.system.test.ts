@@ -197,6 +197,18 @@ describe("reading", () => {
     ]);
   });
 
+  it("says what an absolute address is, and which name differs by its letters alone", async () => {
+    const session = await open(await simulated());
+    const { refused } = await prepare(session, ["DB1.DBD4", "%MW20", "types.int", "Types.INT", "temp 1"]);
+    expect(refused.toSorted()).toEqual([
+      expect.stringMatching(/^not_found: .*Types\.INT: .* no INT there; it has int: write the name in the same letters/),
+      expect.stringMatching(/neither a block nor a tag "%MW20"; .*"%MW20" is an address of STEP 7.*read the place with the driver s7$/),
+      expect.stringMatching(/neither a block nor a tag "temp 1"; it has "Temp 1": write the name in the same letters/),
+      expect.stringMatching(/neither a block nor a tag DB1; .*"DB1\.DBD4" is an address of STEP 7.*read the place with the driver s7$/),
+      expect.stringMatching(/neither a block nor a tag types; it has Types: write the name in the same letters/),
+    ]);
+  });
+
   it.each([
     ["of one byte", (plc: S7PlusPlc) => (plc.fragmentBytes = 1)],
     ["joined in one record", (plc: S7PlusPlc) => ([plc.fragmentBytes, plc.joinsFragments] = [40, true])],

@@ -1,9 +1,10 @@
 import { createYielder, inSlices } from "../../src/base/timer.ts";
+import { FaultError } from "../../src/model/fault.ts";
 import type { DriverContext, Point, Prepared } from "../driver.ts";
 import { groupTextSteps } from "../lib/group.ts";
-import { type Level, levelText, type PlusAddress } from "./address.ts";
+import { type Level, levelText, otherMeaning, type PlusAddress } from "./address.ts";
 import { AREAS, type Program, type TypeId } from "./program.ts";
-import { locate, type Root, SymbolFault } from "./symbols.ts";
+import { locate, nearWords, type Root, SymbolFault } from "./symbols.ts";
 
 /** A symbol that is not there is looked for again after this long: not every change of a program is noticed. */
 const AGAIN_MS = 300_000;
@@ -48,6 +49,12 @@ export async function* resolvePoints(
 /** The CPU refuses to tell the type of a block. */
 class RefusedType extends SymbolFault {}
 
+/** A refusal of what may be an address of another tool says so. */
+function withMeaning(refusal: SymbolFault, text: string): FaultError {
+  const meaning = refusal.fault === "not_found" ? otherMeaning(text) : undefined;
+  return meaning === undefined ? refusal : new FaultError("not_found", `${refusal.message}; ${meaning}`);
+}
+
 const rootNameOf = ({ address }: Point<PlusAddress>): string => address.levels?.[0]?.name ?? "";
 
 class Resolver {
@@ -81,7 +88,7 @@ class Resolver {
       return { point, address: { ...address, place }, type };
     } catch (error) {
       if (error instanceof RefusedType) return { point, refusal: error, retryAfterMs: REFUSED_AGAIN_MS };
-      if (error instanceof SymbolFault) return { point, refusal: error, retryAfterMs: AGAIN_MS };
+      if (error instanceof SymbolFault) return { point, refusal: withMeaning(error, address.text), retryAfterMs: AGAIN_MS };
       throw error;
     }
   }
@@ -100,10 +107,15 @@ class Resolver {
     }
     const named = AREAS.find(({ name }) => name === first.name);
     if (named && levels.length > 1) return [named.root, levels.slice(1)];
-    for (const { root } of AREAS) if ((await this.#typeOf(root.typeId))?.has(first.name)) return [root, levels];
+    const names: Iterable<string>[] = [this.#blocks.keys()];
+    for (const { root } of AREAS) {
+      const tags = await this.#typeOf(root.typeId);
+      if (tags?.has(first.name)) return [root, levels];
+      if (tags) names.push(tags.keys());
+    }
     throw new SymbolFault(
       "not_found",
-      `the PLC's program has neither a block nor a tag ${levelText(first.name)}; collector browse shows what it has`,
+      `the PLC's program has neither a block nor a tag ${levelText(first.name)}; ${nearWords(first.name, ...names)}`,
     );
   }
 }

@@ -1,6 +1,7 @@
 import { FaultError } from "../../src/model/fault.ts";
 import { type DataType, formatDataType } from "../../src/model/value.ts";
 import type { Kind, KindOf } from "../lib/step7-types.ts";
+import { sameButCase } from "../lib/text.ts";
 import { type Level, levelText, type Place, type PlusAddress } from "./address.ts";
 import { pathCrc } from "./crc.ts";
 import type { Dimension, Member } from "./members.ts";
@@ -60,9 +61,15 @@ export async function locate(
   return placeOf(text, levels.at(-1), root.area, walk, wanted, checksNames);
 }
 
+/** Which name may be meant. */
+export function nearWords(name: string, ...lists: readonly Iterable<string>[]): string {
+  const near = lists.map((known) => sameButCase(name, known)).find((one) => one !== undefined);
+  return near === undefined ? "collector browse shows what it has" : `it has ${levelText(near)}: write the name in the same letters`;
+}
+
 function missingWords(name: string, owner: Member | undefined, table: TypeTable | undefined): string {
   if (!table) return owner ? `${levelText(owner.name)} has no members` : "the PLC tells nothing of what is in it";
-  return `the PLC's program has no ${levelText(name)} there; collector browse shows what it has`;
+  return `the PLC's program has no ${levelText(name)} there; ${nearWords(name, table.keys())}`;
 }
 
 /** Throws FaultError: the indices are not those of the member. */

@@ -82,6 +82,49 @@ describe("the agent, with drivers of other kinds,", () => {
     },
   );
 
+  it("emits what a driver gives of one variable more than once as readouts of their own, scaled, before the one with the newest", async () => {
+    const device = await plant({});
+    const lost = { quality: "bad", fault: "values_lost", detail: "the queue overflowed" } as const;
+    let reads = 0;
+    const sending: AnyDriver = {
+      ...modbus,
+      async connect(input, ctx) {
+        const session = await modbus.connect(input, ctx);
+        const read: AnySession["read"] = async (request, readCtx) => {
+          const [first, ...others] = await session.read(request, readCtx);
+          const earlier = [
+            { quality: "good", value: 5, sourceTime: 1_795_000_000_000 } as const,
+            lost,
+            { quality: "good", value: 6 } as const,
+          ];
+          return first && ++reads === 2 ? [{ ...first, earlier }, ...others] : [...(first ? [first] : []), ...others];
+        };
+        return Object.assign(Object.create(session) as AnySession, { read });
+      },
+    };
+    const { agent, of, report } = running({ drivers: { modbus_tcp: { driver: async () => ({ default: sending }) } } });
+    const one = source(1, device.port);
+    const scaled = one.variables.map((each, i) => (i === 0 ? { ...each, scaling: { factor: 0.5, offset: 0 } } : each));
+    await agent.apply([{ ...one, variables: scaled }]);
+    await expect.poll(() => of("machine-1").length, { timeout: 5000 }).toBeGreaterThan(5);
+    const [, ...after] = of("machine-1");
+    const readouts = after.slice(0, 4).map(({ readout }) => readout);
+    expect(
+      readouts.map(({ readings }) => readings.map((reading) => reading && (reading.quality === "bad" ? reading.fault : reading.value))),
+    ).toEqual([
+      [2.5, ...Array(scaled.length - 1).fill(undefined)],
+      ["values_lost", ...Array(scaled.length - 1).fill(undefined)],
+      [3, ...Array(scaled.length - 1).fill(undefined)],
+      [5.5, ...(readouts[3]?.readings.slice(1).map((reading) => reading?.quality !== "bad" && reading?.value) ?? [])],
+    ]);
+    expect(readouts[0]?.readings[0]).toMatchObject({ sourceTime: 1_795_000_000_000 });
+    const times = readouts.map(({ time }) => time);
+    expect(times).toEqual([...times].sort((a, b) => a - b));
+    expect(new Set(times).size).toBe(4);
+    expect(report(1)?.status.state).toEqual({ type: "OK" });
+    expect(report(1)?.counters.values_faulted).toBe(1);
+  });
+
   it.each([
     [true, "once more on a new session at once, where the driver says that it was lost"],
     [false, "not again, where it says nothing of that"],

@@ -107,8 +107,9 @@ function liveValue(
   if (!reading) return { ...base, ...none, quality: "none" };
   if (reading.quality === "bad")
     return { ...base, ...none, raw: null, quality: "bad", fault: reading.fault, detail: reading.detail ?? null };
-  const { quality, value, sourceTime } = reading;
-  return { ...base, ...none, quality, value: valueText(value, type), source_time: sourceTime === undefined ? null : iso(sourceTime) };
+  const { quality, value, sourceTime, isSent } = reading;
+  const sourceIso = sourceTime === undefined ? null : iso(sourceTime);
+  return { ...base, ...none, quality, value: valueText(value, type), source_time: sourceIso, ...(isSent && { sent: true }) };
 }
 
 /** As JSON text, a float32 with its shortest digits. */

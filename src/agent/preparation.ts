@@ -220,7 +220,7 @@ export class Preparation {
     const { address, type } = one;
     const isSame = before !== undefined && isDeepStrictEqual([before.address, before.type], [address, type]);
     if (before && !isSame) this.#hasMoved(before);
-    this.#keep(point, isSame ? before : { index: point.index, address, type });
+    this.#keep(point, isSame ? before : { ...point, address, type });
   }
 
   #hasMoved(before: Point): void {

@@ -52,6 +52,17 @@ export function* lookAt(
   return yield* count(layout, yield* fitSettledSteps(layout, yield* complete(spec, readings, failure), spec.auto));
 }
 
+/** lookAt of a readout that holds only some readings: what it does not have stays out. */
+export function* lookAtPart(spec: SourceSpec, readings: readonly (Reading | undefined)[], layout: Layout): Steps<Looked> {
+  const scaled: (Reading | undefined)[] = [];
+  for (let index = 0; index < readings.length; index++) {
+    if (index > 0 && index % READINGS_AT_ONCE === 0) yield;
+    const reading = readings[index];
+    scaled.push(reading && completeOne(spec, index, reading, undefined));
+  }
+  return yield* count(layout, yield* fitSettledSteps(layout, scaled, spec.auto));
+}
+
 /**
  * One reading per variable of the layout: scaled, the refused ones filled in, and where the source failed half-way, `no_answer` for the
  * rest.

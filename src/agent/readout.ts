@@ -239,7 +239,7 @@ export class Readouts {
     const { clock, connecting } = this.#deps;
     const { signal } = deadline;
     const { driver, timeouts, intervalMs } = this.#spec;
-    const ctx: DriverContext = { ...this.#access.context, signal };
+    const ctx: DriverContext = { ...this.#access.context, signal, reader: this.#spec.uuid, intervalMs };
     const connectAgain = async (): Promise<AnySession> => {
       const loading = driver.load?.(stop);
       if (loading) await deadline.during(loading);

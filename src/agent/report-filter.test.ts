@@ -169,3 +169,19 @@ describe("ReportFilter", () => {
     );
   });
 });
+
+it("finds what a part of a readout need not report, and leaves the key readout to the whole one", () => {
+  const filter = new ReportFilter({ ...RULES, deadband: 1, keyEveryMs: 10_000 });
+  const layout = layoutOf("a", "b");
+  const look = (nowMs: number, readings: readonly (Reading | undefined)[], isPart: boolean): readonly number[] => {
+    const unchanged = atOnce(filter.unchanged(layout, { time: 0, spanMs: 0, clockSynced: true, readings }, nowMs, isPart));
+    return [...readings.keys()].filter((place) => unchanged?.[place] === 1);
+  };
+  expect(look(0, [good(1), undefined], true)).toEqual([]);
+  expect(look(0, [good(1), good(5)], false)).toEqual([]);
+  expect(look(1000, [good(1.5), undefined], true)).toEqual([0]);
+  expect(look(1000, [good(3), undefined], true)).toEqual([]);
+  expect(look(1000, [good(3), good(5)], false)).toEqual([0, 1]);
+  expect(look(10_000, [good(3), undefined], true)).toEqual([0]);
+  expect(look(10_000, [good(3), good(5)], false)).toEqual([]);
+});

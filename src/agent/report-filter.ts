@@ -55,14 +55,18 @@ export class ReportFilter {
 
   /**
    * By place 1 for each reading that is not to be reported, else 0; undefined: all are. In steps; valid until the next call. `nowMs`: monotonic.
+   * `isPart`: it holds only some readings, and is no key readout.
    */
-  *unchanged(layout: Layout, { readings }: Readout, nowMs: number): Steps<Uint8Array | undefined> {
+  *unchanged(layout: Layout, { readings }: Readout, nowMs: number, isPart = false): Steps<Uint8Array | undefined> {
     const isNew = this.#reported?.layout !== layout;
     const reported = isNew ? yield* begin(layout, this.#rules) : (this.#reported as Reported);
     this.#reported = reported;
-    const isKey = isNew || this.#isKeyDue || nowMs - this.#keyMs >= this.#rules.keyEveryMs;
-    this.#isKeyDue = false;
-    if (isKey) this.#keyMs = nowMs;
+    this.#isKeyDue ||= isNew || nowMs - this.#keyMs >= this.#rules.keyEveryMs;
+    const isKey = this.#isKeyDue && !isPart;
+    if (isKey) {
+      this.#isKeyDue = false;
+      this.#keyMs = nowMs;
+    }
     if (this.#unchanged.length !== readings.length) this.#unchanged = new Uint8Array(readings.length);
     let count = 0;
     for (let place = 0; place < readings.length; place++) {

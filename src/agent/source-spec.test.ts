@@ -163,3 +163,17 @@ describe("specOf", () => {
     for (const one of textsOf(warnings)) expect(one).toContain("an interval of 20 s would fit, or both together no more than 10 s");
   });
 });
+
+it("gives the driver the deadband of each variable as the device has its value", async () => {
+  const local = { report: "changes", deadband: 2, report_variables: { "raw*": { deadband: 0 }, all: { report: "all" } } };
+  const scaling = { factor: -0.5, offset: 3 };
+  const variables = [
+    variable("1"),
+    variable("2", { scaling }),
+    variable("raw3"),
+    variable("all"),
+    variable("5", { scaling: { factor: 0, offset: 1 } }),
+  ];
+  const { points } = await specOf(input({}, { variables, local }));
+  expect(points.map(({ deadband }) => deadband)).toEqual([2, 4, undefined, undefined, undefined]);
+});

@@ -15,7 +15,7 @@ import { sourceSettingsSchema } from "../model/settings.ts";
 import { type DataType, formatDataType, type Reading, TYPE_EXAMPLES } from "../model/value.ts";
 import type { Variable } from "../model/variable.ts";
 import { type Warning, warning } from "../model/warning.ts";
-import { type ReportRules, rulesOf } from "./report-rules.ts";
+import { type ReportRules, ruleOf, rulesOf } from "./report-rules.ts";
 import type { Problem } from "./status.ts";
 
 /** All that a source's task is made from; what its fingerprint covers. */
@@ -125,6 +125,7 @@ export async function specOf(
     ...timeoutWarnings(settings.data, interval.ms),
     ...(beyond.length > 0 ? [warning("readout_limit_exceeded", beyondLimit(record.readout_limit, beyond))] : []),
   ];
+  const report = rulesOf(settings.data);
   let renumbered = 0;
   const pointList = new LargeList<Point>();
   const refused = new Map<number, Reading>();
@@ -137,7 +138,8 @@ export async function specOf(
     const parsed = parse(variable, driver, driverSettings.data);
     if ("reading" in parsed) refused.set(index, parsed.reading);
     else {
-      const point = { index, address: parsed.address, type: parsed.type };
+      const deadband = report && deadbandOf(report, variable);
+      const point = { index, address: parsed.address, type: parsed.type, ...(deadband !== undefined && { deadband }) };
       pointList.push(point);
       if (driver.renumbered?.has(parsed.address)) renumbered++;
       if (isFloat(parsed.type)) float ??= point;
@@ -178,7 +180,7 @@ export async function specOf(
       prepareMs: prepare_timeout,
       habitsMs: forget_habits_after,
       intervalMs: interval.ms,
-      report: rulesOf(settings.data),
+      report,
       layout: { source: { uuid: record.uuid, name: record.name, ...(record.machine !== null && { machine: record.machine }) }, variables },
       points,
       refused: refused.size > 0 ? refused : NO_READINGS,
@@ -189,6 +191,13 @@ export async function specOf(
       warnings: renumbered === 0 ? warnings : [...warnings, ...renumberedWords(driver, renumbered, record.name)],
     },
   };
+}
+
+/** The absolute deadband of a variable as the device has its value; undefined: each change is reported. Pure. */
+function deadbandOf(rules: ReportRules, { name, scaling }: Pick<Variable, "name" | "scaling">): number | undefined {
+  const { deadband = 0 } = ruleOf(rules, name) ?? {};
+  const raw = scaling ? Math.abs(deadband / scaling.factor) : deadband;
+  return raw > 0 && Number.isFinite(raw) ? raw : undefined;
 }
 
 const renumberedWords = ({ renumbered }: AnyDriver, count: number, name: string): readonly Warning[] =>

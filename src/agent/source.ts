@@ -15,6 +15,7 @@ import { LARGE_READOUT, type Readout } from "../model/value.ts";
 import { type RaiseAlarm, type Warning, WarningTimes, warning } from "../model/warning.ts";
 import type { SourceFrames } from "../model/wire.ts";
 import { DeviceClock } from "./device-clock.ts";
+import { type EarlierReadouts, NONE_EARLIER, partSteps, partTime } from "./earlier.ts";
 import { Explaining } from "./explain.ts";
 import { FaultLog } from "./fault-log.ts";
 import { Freshness } from "./freshness.ts";
@@ -25,7 +26,7 @@ import { hasOrders, OddValues } from "./odd-values.ts";
 import { OwnFaults } from "./own-faults.ts";
 import { PlanFit } from "./plan-fit.ts";
 import { planView, ReadoutTimes } from "./plan-view.ts";
-import { faultsOf, lookAt, NO_FAULTS, noTimeWords } from "./readings.ts";
+import { faultsOf, lookAt, lookAtPart, NO_FAULTS, noTimeWords } from "./readings.ts";
 import { type Outcome, type ReadoutDeps, Readouts } from "./readout.ts";
 import { ReportFilter } from "./report-filter.ts";
 import { hasAuto, settleSteps } from "./settle-types.ts";
@@ -107,6 +108,9 @@ const COSTS_NOBODY: ReadonlySet<string> = new Set([
 ]);
 /** A wait for the connection that is longer than so many intervals is a warning. */
 const LONG_WAIT_INTERVALS = 2;
+
+/** Readouts with earlier values that are emitted in one turn of the event loop. */
+const PARTS_AT_ONCE = 20;
 
 type MutableCounters = { -readonly [K in keyof SourceCounters]: SourceCounters[K] };
 
@@ -348,11 +352,13 @@ class SourceTask {
       this.#isEarly = false;
       const isProbe = this.#trouble !== undefined;
       if (!isProbe) late?.(clock.monotonicMs() - due);
-      const outcome = this.#spec.points.length === 0 ? nothingAsked(clock) : await this.#readouts.read(isProbe, this.#stop.signal);
+      const read = this.#spec.points.length === 0 ? nothingAsked(clock) : await this.#readouts.read(isProbe, this.#stop.signal);
       if (this.#stop.signal.aborted) return;
-      const layout = this.#hasAuto ? await this.#settled(outcome.readings) : this.#layout;
+      const parted = await sliced(partSteps(read.readings), read.readings.length);
+      const outcome = parted ? { ...read, readings: parted.newest } : read;
+      const layout = this.#hasAuto ? await this.#settled(parted?.first ?? outcome.readings) : this.#layout;
       if (layout !== this.#emitted && this.#isAnswered(outcome.readings)) await this.#deps.prepare?.(layout);
-      const problem = await this.#settle(outcome, layout);
+      const problem = await this.#settle(outcome, layout, parted?.earlier);
       due = this.#after(outcome, problem, due);
     }
   }
@@ -410,8 +416,7 @@ class SourceTask {
 
   /** The layout with the types that came with these readings. */
   #settled(readings: Outcome["readings"]): Layout | Promise<Layout> {
-    const steps = settleSteps(this.#layout, readings);
-    return readings.length >= LARGE_READOUT ? inSlices(steps, createYielder()) : atOnce(steps);
+    return sliced(settleSteps(this.#layout, readings), readings.length);
   }
 
   /** What its values say of the device, and what is shown of them. */
@@ -423,15 +428,16 @@ class SourceTask {
   }
 
   /** Finds the readings that need not be reported, by place, and counts them; undefined: there are none. */
-  *#unchanged(readout: Readout): Steps<Uint8Array | undefined> {
+  *#unchanged(readout: Readout, isPart = false): Steps<Uint8Array | undefined> {
     if (!this.#report) return undefined;
-    const found = yield* this.#report.unchanged(this.#layout, readout, this.#deps.clock.monotonicMs());
+    const found = yield* this.#report.unchanged(this.#layout, readout, this.#deps.clock.monotonicMs(), isPart);
     this.#counters.values_unchanged += this.#report.count;
     return found;
   }
 
   /** Counts, shows and emits what was read; many readings by turns of the event loop. */
-  async #settle({ time, spanMs, bootTimeMs, readings, failure }: Outcome, settled: Layout): Promise<Problem | undefined> {
+  async #settle(outcome: Outcome, settled: Layout, earlier: EarlierReadouts = NONE_EARLIER): Promise<Problem | undefined> {
+    const { time, spanMs, bootTimeMs, readings, failure } = outcome;
     const { clock, changed, emit } = this.#deps;
     const isLarge = readings.length >= LARGE_READOUT;
     const counters = this.#counters;
@@ -451,6 +457,10 @@ class SourceTask {
       const auto = hasAuto(settled);
       this.#hasAuto = isLarge ? await inSlices(auto, createYielder()) : atOnce(auto);
       changed();
+    }
+    for (let i = 0; i < earlier.count; i++) {
+      if (i % PARTS_AT_ONCE === PARTS_AT_ONCE - 1) await nextTurn();
+      await this.#settlePart(earlier.at(i), { ...outcome, time: partTime(outcome.time, this.#spec.intervalMs, i, earlier.count) });
     }
     counters.values_read += read;
     counters.values_faulted += faulted;
@@ -474,6 +484,17 @@ class SourceTask {
     return problem;
   }
 
+  /** Counts and emits readings that came before those of the readout. */
+  async #settlePart(readings: Outcome["readings"], { time, spanMs, bootTimeMs }: Outcome): Promise<void> {
+    const { clock, emit } = this.#deps;
+    const { all, read, faulted } = await sliced(lookAtPart(this.#spec, readings, this.#layout), readings.length);
+    this.#counters.values_read += read;
+    this.#counters.values_faulted += faulted;
+    const part = { time, spanMs, clockSynced: clock.synced(), bootTimeMs, readings: all };
+    const unchanged = await sliced(this.#unchanged(part, true), readings.length);
+    await emit(this.#layout, unchanged ? { ...part, unchanged } : part);
+  }
+
   #isAnswered(readings: Outcome["readings"]): boolean {
     return this.#spec.points.length === 0 || readings.length > 0;
   }
@@ -487,6 +508,10 @@ class SourceTask {
     changed();
   }
 }
+
+/** The work of so many readings, by slices where they are many. */
+const sliced = <T>(steps: Steps<T>, count: number): T | Promise<T> =>
+  count >= LARGE_READOUT ? inSlices(steps, createYielder()) : atOnce(steps);
 
 const NAMED_CULPRITS = 5;
 

@@ -46,6 +46,7 @@ export const FAULT_CODE: Readonly<Record<Fault, number>> = {
   no_answer: 9,
   collector_error: 10,
   program_changed: 11,
+  values_lost: 12,
 };
 export const FAULT_OF_CODE = new Map<number, Fault>(FAULTS.map((fault) => [FAULT_CODE[fault], fault]));
 export const WITH_DETAIL = 0x80;

@@ -22,18 +22,22 @@ it.each(Object.keys(HELP_TOPICS))("prints %s", async (topic) => {
   expect(out.length).toBeGreaterThan(300);
 });
 
-it.each(["modbus_tcp", "s7", "fins", "vendor_a"])("explains keys, addresses, types, settings and errors of %s", (topic) => {
-  const text = topicText(topic);
+it.each(["modbus_tcp", "s7", "fins", "vendor_a"])("explains keys, addresses, types, settings and errors of %s", async (topic) => {
+  const text = await topicText(topic);
   expect(text).toMatch(/^ {2}host \(string, required\): Host name or IP address/m);
   expect(text).toMatch(/^ {2}port \(integer, default \d+\)/m);
   for (const heading of ["## Addresses", "## Settings", "## What goes wrong and what to do"]) expect(text).toContain(heading);
 });
 
-it("names inner keys and what they may be", () => {
-  expect(topicText("vendor_gateway")).toMatch(/^ {2}protocol_details\.server_name \(string/m);
-  expect(topicText("opcua")).toMatch(/^ {2}security_settings\.security_mode \(None \| Sign \| SignAndEncrypt, required\)/m);
-  expect(topicText("opcua")).toMatch(/^ {2}user_identity\.username \(string, required\)/m);
-  expect(topicText("mqtt")).toMatch(/^ {2}topic \(string, required\)/m);
+it("names inner keys and what they may be", async () => {
+  expect(await topicText("vendor_gateway")).toMatch(/^ {2}protocol_details\.server_name \(string/m);
+  expect(await topicText("opcua")).toMatch(/^ {2}security_settings\.security_mode \(None \| Sign \| SignAndEncrypt, required\)/m);
+  expect(await topicText("opcua")).toMatch(/^ {2}user_identity\.username \(string, required\)/m);
+  const mqtt = await topicText("mqtt");
+  expect(mqtt).toMatch(/^ {2}topic \(string, required\)/m);
+  for (const option of ["username", "tls", "tls.ca_file", "payload", "sources"])
+    expect(mqtt).toMatch(new RegExp(`^ {2}${option} \\(`, "m"));
+  expect(mqtt).not.toMatch(/\w\.ts\b/);
 });
 
 it("explains a verb, and says what was meant by what is neither", async () => {

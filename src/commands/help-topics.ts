@@ -19,6 +19,8 @@ interface Topic {
   readonly file: string;
   /** The command that takes the details of a type, and their schema. */
   readonly keys?: { readonly command: string; readonly schema: z.ZodType };
+  /** Options that the same command takes, and this machine keeps. */
+  readonly options?: () => Promise<readonly z.ZodType[]>;
 }
 
 const ofSource = ({ type, title }: TypeFacts): readonly [string, Topic] => [
@@ -36,6 +38,12 @@ const ofSink = ({ type, manual: { topic, about } }: SinkFacts): readonly [string
     about: `data sinks: ${about}`,
     file: `src/sinks/${type}/README.md`,
     keys: { command: `collector sink add NAME ${type} key=value …`, schema: SINK_DETAILS[type].create },
+    options: async () => {
+      const { default: kind } = await SINKS[type].kind();
+      // Loaded here: each verb loads this page.
+      const { deliverySettings } = await import("../delivery/prepare-sink.ts");
+      return [kind.settings, deliverySettings(kind)];
+    },
   },
 ];
 
@@ -57,8 +65,8 @@ export const topicList = (): string =>
     .map(([name, { about }]) => `  ${name.padEnd(16)}${about}`)
     .join("\n");
 
-/** A topic's text: the keys of its details, and its document. Throws UsageError. */
-export function topicText(name: string): string {
+/** A topic's text: the keys of its details, its options, and its document. Throws UsageError. */
+export async function topicText(name: string): Promise<string> {
   const topic = Object.hasOwn(HELP_TOPICS, name) ? HELP_TOPICS[name] : undefined;
   if (!topic) {
     const meant = nearest(name, Object.keys(HELP_TOPICS));
@@ -66,8 +74,13 @@ export function topicText(name: string): string {
       `help ${name}: there is no such verb or topic; ${meant === undefined ? "collector help lists both" : `did you mean ${meant}?`}`,
     );
   }
-  const { keys, file } = topic;
-  const lines = keys ? [`Keys of \`${keys.command}\`:`, ...keyLines(keys.schema), ""] : [];
+  const { keys, options, file } = topic;
+  // A password is no word of a command line.
+  const ofMachine = ((await options?.()) ?? []).flatMap(keyLines).filter((line) => !line.startsWith("  password_"));
+  const lines = [
+    ...(keys ? [`Keys of \`${keys.command}\`:`, ...keyLines(keys.schema), ""] : []),
+    ...(ofMachine.length > 0 ? ["Options that the same command takes, and this machine keeps:", ...ofMachine, ""] : []),
+  ];
   return `${[...lines, documentAt(name, file).trimEnd()].join("\n")}\n`;
 }
 

@@ -7,6 +7,7 @@ import { SINK_VERBS } from "./configuration/sink-verbs.ts";
 import { SOURCE_VERBS } from "./configuration/source-verbs.ts";
 import { VARIABLES_VERBS } from "./configuration/variables-verbs.ts";
 import { BROWSE, CAPTURE, EXPLAIN, PLAN, PROBE, READ, WATCH } from "./device/verbs.ts";
+import { FIND } from "./find/find-verb.ts";
 import { topicList, topicText } from "./help-topics.ts";
 import { type CommandIo, complain, EXIT, type ExitCode, StoppedError, UsageError } from "./io.ts";
 import { PLUGIN_VERBS } from "./plugin/plugin-verbs.ts";
@@ -29,6 +30,7 @@ const VERBS: readonly (Verb | VerbGroup)[] = [
   READ,
   BROWSE,
   PROBE,
+  FIND,
   PLAN,
   EXPLAIN,
   WATCH,
@@ -109,7 +111,7 @@ function addHelp(program: Command, io: CommandIo): void {
       "after",
       `\nTopics:\n${topicList()}\n\nExamples:\n  collector help modbus_tcp    keys, addresses, types, settings, errors\n  collector help source add\n  collector help settings | less`,
     )
-    .action((words: readonly string[], _options: unknown, own: Command) => {
+    .action(async (words: readonly string[], _options: unknown, own: Command) => {
       const [first] = words;
       if (first === undefined) {
         own.outputHelp();
@@ -118,7 +120,7 @@ function addHelp(program: Command, io: CommandIo): void {
       const verb = words.reduce<Command | undefined>((at, word) => at?.commands.find((inner) => inner.name() === word), program);
       if (verb) return verb.outputHelp();
       if (words.length > 1) throw new UsageError(`help ${words.join(" ")}: there is no such verb; collector help lists them`);
-      return void io.stdout.write(topicText(first));
+      return void io.stdout.write(await topicText(first));
     });
 }
 

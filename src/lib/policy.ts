@@ -104,8 +104,18 @@ export function listenRefusal({ listen, file = "policy.yaml" }: Policy, at: stri
   const address = unmapped(host === "localhost" ? "127.0.0.1" : host);
   if (address === undefined) return `${host} is not an IP address; write one of this machine's`;
   if (new Networks(listen).contains(address)) return undefined;
-  const line = [...listen, address].map((one) => (one.includes(":") ? `"${one}"` : one)).join(", ");
+  const line = listText([...listen, address]);
   return `${host} is not among the addresses that policy.yaml opens; to open it, put \`listen: [${line}]\` into ${file}`;
+}
+
+/** A list as YAML has it between brackets. */
+const listText = (networks: readonly string[]): string => networks.map((one) => (one.includes(":") ? `"${one}"` : one)).join(", ");
+
+/** Why a person may not look for controllers at these addresses; undefined: at all of them. `network`: they as they were typed. Pure. */
+export function findRefusal({ find, file = "policy.yaml" }: Policy, network: string, addresses: readonly string[]): string | undefined {
+  const open = new Networks(find);
+  if (addresses.every((address) => open.contains(address))) return undefined;
+  return `policy.yaml does not open ${network} for a search; to open it, put \`find: [${listText([...find, network])}]\` into ${file}`;
 }
 
 /** The policy that is in force at any moment: its judges follow it. */

@@ -15,7 +15,7 @@ export const DEVICE_FAULTS = [
 ] as const;
 
 /** What can be wrong with one variable while its source answers. Ours and closed; never part of the API's status. */
-export const FAULTS = [...DEVICE_FAULTS, "collector_error"] as const;
+export const FAULTS = [...DEVICE_FAULTS, "collector_error", "values_lost"] as const;
 
 export type Fault = (typeof FAULTS)[number];
 

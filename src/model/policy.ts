@@ -37,6 +37,10 @@ export const policySchema = z.strictObject({
   sinks: reach("data sinks").describe("What the collector may publish to"),
   listen: z.array(networkSchema).default(["127.0.0.0/8", "::1"]).describe("Addresses and networks on which the collector may listen"),
   discovery: z.boolean().default(true).describe("Whether devices may be asked what variables they have"),
+  find: z
+    .array(networkSchema)
+    .default([])
+    .describe("Networks in which a person may look for controllers with collector find; absent: in none"),
 });
 
 /** `file`: where it is, or would be, for words about it. */

@@ -70,6 +70,8 @@ export interface LiveValue {
   readonly detail: string | null;
   /** The device's own time stamp, ISO 8601 UTC. */
   readonly source_time: string | null;
+  /** The device sends its changes, as in an OPC UA subscription. Absent: it is asked for at each readout. */
+  readonly sent?: true;
 }
 
 /** The last readout of a source that somebody looks at. */

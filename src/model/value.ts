@@ -69,8 +69,23 @@ export type Reading =
       readonly type?: DataType;
       /** Of an uncertain value of several parts: some of them have none, and are NaN or infinite in an array, null in a structure's JSON. */
       readonly doubt?: Doubt | undefined;
+      /** The device sent it, and was not asked for it. Only from a driver to the agent. */
+      readonly isSent?: true;
+      readonly earlier?: Earlier;
     }
-  | { readonly quality: "bad"; readonly fault: Fault /** the protocol's own code and words */; readonly detail?: string };
+  | {
+      readonly quality: "bad";
+      readonly fault: Fault;
+      /** the protocol's own code and words */
+      readonly detail?: string;
+      readonly earlier?: Earlier;
+    };
+
+/**
+ * Readings of the same variable since the last readout, before this one, oldest first: where the device sends each change. Where some of
+ * them are missing, one of the fault `values_lost` takes their place. Only from a driver to the agent.
+ */
+export type Earlier = readonly Reading[];
 
 /** From so many readings on a readout is worked on by slices: each of counting, looking at and encoding so many takes a millisecond or two. */
 export const LARGE_READOUT = 10_000;

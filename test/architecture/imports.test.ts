@@ -96,6 +96,11 @@ const RULES: readonly Rule[] = [
     why: "composition is at the top",
   },
   {
+    from: /^(src|drivers)\/(?!commands\/)/,
+    never: /^src\/commands\/hello\//,
+    why: "only a person's command asks a port what it is: the service sends no hello",
+  },
+  {
     from: /^simulators\//,
     never: /^(src\/(?!model\/|base\/)|drivers\/(?!(?:[a-z0-9_]+\/)?simulator(-[a-z]+)?\.ts)|npm:|test\/)/,
     why: "the machines to practise with are the drivers' simulators, with nothing of the collector but its words",
@@ -199,6 +204,8 @@ describe("imports", () => {
     ["src/agent/source.ts", "src/delivery/pump.ts"],
     ["src/sinks/mqtt/sink.ts", "src/delivery/pump.ts"],
     ["src/run.ts", "src/threads/store/worker.ts"],
+    ["src/run.ts", "src/commands/hello/hellos.ts"],
+    ["src/agent/source.ts", "src/commands/hello/greet.ts"],
     ["src/api/client.ts", "src/api/server/database.ts"],
     ["src/commands/simulate/simulate.ts", "simulators/main.ts"],
     ["simulators/main.ts", "drivers/modbus_tcp/driver.ts"],

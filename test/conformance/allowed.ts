@@ -282,6 +282,8 @@ const OPCUA_READS: Readonly<Record<number, string>> = {
   560: "RegisterNodes",
   631: "Read",
   751: "CreateMonitoredItems",
+  781: "DeleteMonitoredItems",
   787: "CreateSubscription",
   826: "Publish",
+  847: "DeleteSubscriptions",
 };

@@ -9,6 +9,7 @@ import { sessionFence } from "../../drivers/s7plus/fence.ts";
 import { CREATE_SESSION_BODY, REQUEST_HEADER_BYTES } from "../../drivers/s7plus/requests.ts";
 import { fence as cipFence } from "../../drivers/vendor_a/fence.ts";
 import { fence as gatewayFence } from "../../drivers/vendor_gateway/frames.ts";
+import { HELLOS, fence as helloFence } from "../../src/commands/hello/hellos.ts";
 
 /**
  * What each driver can send at most: every code that its protocol has room for is offered to the driver's fence, in each form in which one
@@ -131,8 +132,10 @@ const PROBES: Readonly<Record<string, Probe>> = {
       560: "RegisterNodes (ids that are faster to read, until the session ends)",
       631: "Read",
       751: "CreateMonitoredItems (of the driver's own subscription)",
+      781: "DeleteMonitoredItems (of the driver's own subscription)",
       787: "CreateSubscription",
       826: "Publish",
+      847: "DeleteSubscriptions (the driver's own)",
     },
   },
   s7: {
@@ -248,7 +251,16 @@ it("the list of requests is what passes", async () => {
     ...BY_PROFILE.map(
       (type) => `| \`${type}\` | the templates of its profile, or what its plugin sends, which passes no fence; nothing without one | |`,
     ),
+    "",
+    "# Requests that a person can send to find out what a port is",
+    "",
+    "`collector probe`, where a device does not answer in the protocol of its data source, and `collector find` send these first requests, each over a connection of its own. Their fence lets these bytes through and no others, but for the two node numbers in Controller Data Read, which are those that the device gave. The service sends none of them.",
+    "",
+    "| hello | request | bytes |",
+    "| --- | --- | --- |",
+    ...HELLOS.flatMap(({ name, requests }) => requests.map(([what, bytes]) => `| ${name} | ${what} | \`${bytes.toString("hex")}\` |`)),
   ];
+  expect(HELLOS.flatMap(({ requests }) => requests.filter(([, bytes]) => helloFence(bytes) !== true))).toEqual([]);
   expect(words).not.toContain("write");
   await expect(`${text.join("\n")}\n`).toMatchFileSnapshot(DOC);
 });

@@ -231,10 +231,18 @@ const registered = (type: string, entry: DriverEntry): Subject => ({
 /** Over the transport that is not the first choice. */
 const FINS_UDP: Subject = { ...registered("fins", DRIVERS["fins"] as DriverEntry), name: "fins_udp", settings: { transport: "udp" } };
 
+/** With values that the server sends. */
+const OPCUA_SUBSCRIBE: Subject = {
+  ...registered("opcua", DRIVERS["opcua"] as DriverEntry),
+  name: "opcua_subscribe",
+  settings: { read_mode: "subscribe", publishing_interval: 50, sampling_interval: 50 },
+};
+
 /** Every driver of the registry, and those of the tests. */
 export const SUBJECTS: readonly Subject[] = [
   ...Object.entries(DRIVERS).map(([type, entry]) => registered(type, entry)),
   FINS_UDP,
+  OPCUA_SUBSCRIBE,
   RACK,
   GAUGE,
 ];

@@ -11,12 +11,19 @@ import { FUNCTION_OF } from "../../drivers/modbus_tcp/frames.ts";
 import { settingsSchema as modbusSettings } from "../../drivers/modbus_tcp/settings.ts";
 import { FORMS as MODBUS_FORMS } from "../../drivers/modbus_tcp/spellings.ts";
 import { SPELLINGS as MODBUS } from "../../drivers/modbus_tcp/spellings-table.ts";
+import * as opcua from "../../drivers/opcua/address.ts";
+import { FORMS as OPCUA_FORMS } from "../../drivers/opcua/spellings.ts";
+import { SPELLINGS as OPCUA } from "../../drivers/opcua/spellings-table.ts";
 import * as s7 from "../../drivers/s7/address.ts";
 import { FORMS as S7_FORMS } from "../../drivers/s7/spellings.ts";
 import { SPELLINGS as S7 } from "../../drivers/s7/spellings-table.ts";
+import * as s7plus from "../../drivers/s7plus/address.ts";
+import { FORMS as S7PLUS_FORMS } from "../../drivers/s7plus/spellings.ts";
+import { SPELLINGS as S7PLUS } from "../../drivers/s7plus/spellings-table.ts";
 import * as vendorA from "../../drivers/vendor_a/address.ts";
 import { FORMS as VENDOR_A_FORMS } from "../../drivers/vendor_a/spellings.ts";
 import { SPELLINGS as VENDOR_A } from "../../drivers/vendor_a/spellings-table.ts";
+import { FaultError } from "../../src/model/fault.ts";
 import { type DataType, formatDataType } from "../../src/model/value.ts";
 
 export interface Subject {
@@ -149,6 +156,53 @@ export const SUBJECTS: Readonly<Record<string, Subject>> = {
       ),
       joined(one("Tag", "Arr[2]"), one("{10}", " {2}")),
       joined(one("Local:1:I", "Rack:O", "AENT:3:C", "Local:2:I1"), one("", ".Data", ".Data.3", ".Ch[2].Value")),
+    ),
+  },
+  opcua: {
+    driver: {},
+    forms: OPCUA_FORMS,
+    tools: OPCUA,
+    place(text, wanted) {
+      const { address, type } = opcua.parseAddress(text, wanted);
+      const of = (namespace: opcua.Namespace) => (typeof namespace === "number" ? String(namespace) : namespace.uri);
+      if (address.kind === "path")
+        return `${address.elements.map(({ namespace, name }) => `/${of(namespace)}:${name}`).join("")} ${formatDataType(type)}`;
+      return `${of(address.namespace)} ${address.id.type} ${address.id.value} ${formatDataType(type)}`;
+    },
+    own: fc.oneof(
+      joined(
+        one("", "ns=2;", "ns=65535;", "nsu=http://example.com/plant;", "nsu=urn:a%3Bb;"),
+        one(
+          "i=2258",
+          "i=0",
+          "s=Plant.Temp",
+          's="DB"."x"[3]',
+          "s=a;b|c",
+          "s=[x]y",
+          "g=09087e75-8e5e-499b-954f-f2a8624db28a",
+          "b=M/RbKBsRVkePCePcx24oRA==",
+        ),
+      ),
+      joined(
+        one("/Objects", "/0:Objects", "/Objects/2:Plant"),
+        one("", "/2:Temp", "/nsu=http://example.com/plant;Temp", "/a&/b", "/<x>.y", "/2!x"),
+      ),
+    ),
+  },
+  s7plus: {
+    driver: { parseType: step7Type },
+    forms: S7PLUS_FORMS,
+    tools: S7PLUS,
+    place(text, wanted) {
+      const { address } = s7plus.parseAddress(text, wanted);
+      // The program of the controller has none of these names.
+      const meaning = s7plus.otherMeaning(text);
+      if (meaning !== undefined) throw new FaultError("address_invalid", meaning);
+      return (address.levels ?? []).map(({ name, indices }) => `${name}${indices ? `#${indices.join(",")}` : ""}`).join(" ");
+    },
+    own: fc.oneof(
+      joined(one('"Motor_DB"', "Motor_DB", '"Line 1.Data"', "Types"), one("", ".speed", '."a b"', ".spare[2].position.x", ".grid[0,2]")),
+      one('"Temp 1"', 'MArea."Temp 1"', "IArea.Start", "8A0E0001.11", "52.A"),
     ),
   },
 };

@@ -50,6 +50,30 @@ const lines = (text: string): Record<string, unknown>[] =>
 const id = (text: string): string => `nsu=${PLANT_NAMESPACE};s=${text}`;
 
 describe("browse TYPE key=value…", () => {
+  it("lists what a profile of machines has, as browse paths by the URIs of namespaces", async () => {
+    const packml = "http://opcfoundation.org/UA/PackML/";
+    const { endpointUrl } = await simulate({
+      bulk: 1,
+      fill(space) {
+        const own = space.registerNamespace(packml);
+        const status = own.addObject({ browseName: "Status", organizedBy: space.rootFolder.objects });
+        own.addVariable({ browseName: "MachSpeed", componentOf: status, dataType: "Float" });
+        own.addVariable({ browseName: "Another", componentOf: status, dataType: "Float" });
+      },
+    });
+    const { run } = here();
+    const browse = (...words: string[]) => run("browse", "opcua", `endpoint_url=${endpointUrl}`, ...words);
+    const { code, out } = await browse("--profile", "packml", "--csv");
+    expect([code, out.trim().split("\n").slice(1)]).toEqual([
+      EXIT.good,
+      [expect.stringContaining(`/Objects/nsu=${packml};Status/nsu=${packml};MachSpeed`)],
+    ]);
+    const unknown = await browse("--profile", "pack");
+    expect([unknown.code, unknown.err]).toEqual([EXIT.usage, expect.stringContaining("expected one of euromap77, packml, machinetool")]);
+    const other = await run("browse", "vendor_a", "host=127.0.0.1", "--profile", "packml");
+    expect([other.code, other.err]).toEqual([EXIT.usage, expect.stringContaining("has no profiles of machines")]);
+  });
+
   it("says on a terminal how far the device has been looked at, and elsewhere nothing", async () => {
     const simulator = await startSimulator();
     open.push(simulator.close);

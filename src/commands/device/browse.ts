@@ -20,6 +20,7 @@ export interface BrowseOptions extends TargetOptions {
   readonly csv?: boolean;
   readonly depth?: string;
   readonly filter?: string;
+  readonly profile?: string;
   readonly timeout: string;
 }
 
@@ -44,6 +45,18 @@ function howOf({ timeout, depth, filter, json, csv }: BrowseOptions): How {
   };
 }
 
+/** Throws UsageError. */
+function profileOf({ driver }: Target, name: string): NonNullable<How["ofProfile"]> {
+  const names = driver.machineProfiles?.names ?? [];
+  const profile = driver.machineProfiles?.of(name);
+  if (profile) return profile;
+  throw new UsageError(
+    names.length === 0
+      ? `--profile: ${driver.title} has no profiles of machines`
+      : `--profile ${name}: expected one of ${names.join(", ")}`,
+  );
+}
+
 async function browseTarget(target: Target, how: How, options: BrowseOptions, io: CommandIo): Promise<ExitCode> {
   const log = personLog(io);
   await target.driver.load?.(io.signal);
@@ -51,7 +64,8 @@ async function browseTarget(target: Target, how: How, options: BrowseOptions, io
   const limit = new TimeLimit(how.timeoutMs, "browsing took too long");
   const signal = AbortSignal.any([io.signal, limit.signal]);
   const ctx = contextOf(target, { signal, log, permit: target.permit, pki });
-  const outcome = await discoverAll(target, how, options, ctx, io).finally(() => limit.end());
+  const ofProfile = options.profile === undefined ? undefined : profileOf(target, options.profile);
+  const outcome = await discoverAll(target, { ...how, ...(ofProfile && { ofProfile }) }, options, ctx, io).finally(() => limit.end());
   const { found, count, readable, seen, isFull, failure } = outcome;
   if (io.signal.aborted && count === 0) return EXIT.interrupted;
   const isIncomplete = failure !== undefined && !io.signal.aborted;

@@ -19,6 +19,8 @@ export interface How {
   readonly timeoutMs: number;
   readonly depth: number;
   readonly isMeant: (found: Discovered) => boolean;
+  /** Takes what a profile of the driver's has, as it has it. Absent: everything is taken. */
+  readonly ofProfile?: (found: Discovered) => Discovered | undefined;
 }
 
 /** What was found until the end, or until it failed. */
@@ -49,7 +51,7 @@ export async function discoverAll(
   const { driver, details, settings, secrets } = target;
   const found: Discovered[] = [];
   const progress = progressOn(io.stderr);
-  const ctx: DriverContext = { ...given, progress: progress.looked };
+  const ctx: DriverContext = { ...given, progress: progress.looked, ...(how.ofProfile && { browsePaths: true }) };
   let [seen, count, readable, kept] = [0, 0, 0, 0];
   let isFull = false;
   const late = () =>
@@ -59,11 +61,12 @@ export async function discoverAll(
     session = await driver.connect({ details, settings, secrets }, ctx);
     if (!session.discover)
       throw new UsageError(`devices of type ${driver.type} cannot say what they have; ${driver.title} needs a list of the addresses`);
-    for await (const one of untilAborted(session.discover(ctx), ctx.signal, late)) {
+    for await (const node of untilAborted(session.discover(ctx), ctx.signal, late)) {
       // The nearer ones come first: from here on all are too deep.
-      if ((one.path?.length ?? 0) >= how.depth) break;
+      if ((node.path?.length ?? 0) >= how.depth) break;
       seen++;
-      if (how.isMeant(one)) {
+      const one = how.ofProfile ? how.ofProfile(node) : node;
+      if (one && how.isMeant(one)) {
         kept += json ? 0 : charactersOf(one);
         isFull = kept > MAX_CHARACTERS;
         if (isFull) break;
@@ -75,7 +78,7 @@ export async function discoverAll(
           await io.stdout.room(ctx.signal);
         } else found.push(one);
       }
-      progress.tell(seen, one.path?.length ?? 0);
+      progress.tell(seen, node.path?.length ?? 0);
     }
     return { found, count, readable, seen, isFull, failure: undefined };
   } catch (error) {

@@ -200,7 +200,7 @@ function valueLines(source: string, value: LiveValue | undefined, readout: LiveR
   const clock = readout.clock_synced ? "" : "; this machine's clock is not synchronised";
   return [
     `  Value:     ${value.value}${value.unit === null ? "" : ` ${value.unit}`}`,
-    `  Quality:   ${value.quality}, read ${readout.time} (${age} ago)${device}${clock}`,
+    `  Quality:   ${value.quality}, ${value.sent ? "sent by the device, as of" : "read"} ${readout.time} (${age} ago)${device}${clock}`,
   ];
 }
 

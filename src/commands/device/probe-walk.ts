@@ -8,10 +8,12 @@ import type { Pki } from "../../model/pki.ts";
 import type { Permit } from "../../model/policy.ts";
 import { ReasonError, type ReasonType } from "../../model/reason.ts";
 import { type DataType, formatDataType, type Reading } from "../../model/value.ts";
+import type { Warning } from "../../model/warning.ts";
 import { neighbourAt, type Route, routeTo } from "../../os/route.ts";
 import type { CommandIo } from "../io.ts";
 import { lookUpName } from "./device.ts";
 import { keptOf, PassDeadline, readPass } from "./pass.ts";
+import { askOtherProtocols, isUnread, type OtherProtocol } from "./probe-other.ts";
 import { askOtherParts } from "./probe-parts.ts";
 import { textValue } from "./values.ts";
 
@@ -48,6 +50,8 @@ export interface ProbeTarget extends ConnectInput<unknown, unknown> {
   readonly pki: Pki | undefined;
   /** The first of them that is good ends the walk. */
   readonly points: readonly ProbePoint[];
+  /** Warnings of its configuration; absent: it has none. */
+  readonly warnings?: readonly Warning[];
   /** Nothing is asked over the connection. */
   readonly endsAtConnection?: boolean;
 }
@@ -66,8 +70,10 @@ export interface Walked {
   readonly failure: ReasonError | undefined;
   /** The device answers, and refuses what was asked for: the first refusal. */
   readonly fault: (Reading & { readonly quality: "bad" }) | undefined;
-  /** The device about itself, and the warnings of the session. */
+  /** The device about itself. */
   readonly notes: readonly string[];
+  /** Warnings of the configuration and of the session. */
+  readonly warnings: readonly Warning[];
   /** A sentence that the walk found out, in the place of the usual advice. Absent: it found none. */
   readonly nextStep?: string;
 }
@@ -111,6 +117,8 @@ class Walk {
   readonly #frames = { out: 0, in: 0 };
   /** The first of it. */
   #heard = "";
+  /** See Walked. */
+  #nextStep: string | undefined;
 
   constructor(target: ProbeTarget, log: Log, deadline: PassDeadline, tell: (step: StepResult) => void) {
     this.#target = target;
@@ -121,16 +129,20 @@ class Walk {
 
   async run(): Promise<Walked> {
     let session: AnySession | undefined;
+    let opened: AnySession | undefined;
+    const about = () => this.#about(session ?? opened);
     try {
       const addresses = await this.#resolve();
       const route = await this.#route(addresses[0]);
       session = await this.#connect(addresses, route);
-      if (this.#target.endsAtConnection) return { steps: this.#steps, failure: undefined, fault: undefined, notes: [] };
+      opened = session;
+      if (this.#target.endsAtConnection) return { steps: this.#steps, failure: undefined, fault: undefined, ...this.#about(undefined) };
       const { left, failure, ...found } = await this.#readFirst(session, addresses);
       session = left;
-      return { steps: this.#steps, failure, notes: notesOf(session), ...found };
+      return { steps: this.#steps, failure, ...about(), ...found };
     } catch (error) {
-      return { steps: this.#steps, failure: toReasonError(error), fault: undefined, notes: notesOf(session) };
+      const found = this.#nextStep === undefined ? {} : { nextStep: this.#nextStep };
+      return { steps: this.#steps, failure: toReasonError(error), fault: undefined, ...about(), ...found };
     } finally {
       await session?.close();
     }
@@ -192,7 +204,12 @@ class Walk {
     this.#done("connection", beganMs, transport === "udp" ? `${where}, UDP: nothing to open` : `to ${where}`, connectedMs);
     if (this.#target.endsAtConnection && !failed) return opened as AnySession;
     const isOfLogIn = failed?.condition === "secret_missing" || at.loggingIn !== undefined;
-    if (failed && !isOfLogIn) throw this.#fail("handshake", connectedMs, failed, endedMs, this.#heardWords());
+    if (failed && !isOfLogIn) {
+      const other = await this.#otherProtocol(failed, addresses);
+      this.#nextStep = other?.nextStep;
+      const more = [this.#heardWords(), ...(other ? [other.detail] : [])].join("; ");
+      throw this.#fail("handshake", connectedMs, failed, endedMs, more);
+    }
     this.#done("handshake", connectedMs, this.#frameWords(), at.loggingIn ?? endedMs);
     if (failed) throw this.#fail("log-in", at.loggingIn, failed, endedMs);
     if (at.loggingIn !== undefined) this.#done("log-in", at.loggingIn, "the device lets the collector in", endedMs);
@@ -246,11 +263,25 @@ class Walk {
     const isSilent = reason ? reason.reason.type === "TIMEOUT" : fault?.fault === "no_answer";
     const others = isSilent ? await askOtherParts(this.#target, asked[0], read.session, this.#context(addresses)) : undefined;
     const ms = performance.now() - beganMs;
+    const other =
+      reason && others?.nextStep === undefined ? await this.#otherProtocol(reason, addresses, others?.left ?? read.session) : undefined;
     const none = asked.length > 1 ? `none of ${asked.length}: ` : "";
-    const more = others ? `; ${others.detail}` : "";
+    const more = [others?.detail, other?.detail].flatMap((words) => (words === undefined ? [] : [`; ${words}`])).join("");
     this.#add({ step: "first value", result: "failed", ms, detail: `${none}${detail}${more}` });
-    const { left = read.session, nextStep } = others ?? {};
+    const { left = read.session } = others ?? {};
+    const nextStep = others?.nextStep ?? other?.nextStep;
     return { fault: reason ? undefined : fault, ...(reason && { failure: reason }), ...(nextStep !== undefined && { nextStep }), left };
+  }
+
+  /** The program at the port, where nothing that came can be read; ends the connection that is open first. */
+  async #otherProtocol(
+    failure: ReasonError,
+    addresses: readonly Address[],
+    session?: AnySession | undefined,
+  ): Promise<OtherProtocol | undefined> {
+    if (!isUnread(failure, this.#frames.in)) return undefined;
+    await session?.close();
+    return askOtherProtocols(this.#target, this.#context(addresses));
   }
 
   #context(addresses?: readonly Address[]): DriverContext {
@@ -275,6 +306,11 @@ class Walk {
     if (host === endpoint.host) return addresses;
     const resolver = { resolve: ({ host: name }: { readonly host: string }, during: AbortSignal) => lookUpName(name, during) };
     return permittedResolve(resolver, permit, endpoint.port)(host, signal);
+  }
+
+  #about(session: AnySession | undefined): Pick<Walked, "notes" | "warnings"> {
+    const warnings = [...(this.#target.warnings ?? []), ...(session?.warnings?.() ?? [])];
+    return { notes: session?.about === undefined ? [] : [session.about], warnings };
   }
 
   #frameWords(): string {
@@ -305,11 +341,6 @@ class Walk {
     this.#tell(step);
   }
 }
-
-const notesOf = (session: AnySession | undefined): readonly string[] => [
-  ...(session?.about === undefined ? [] : [session.about]),
-  ...(session?.warnings?.() ?? []).map(({ text }) => text),
-];
 
 function routeWords({ device, via, from, isLocal }: Route): string {
   if (isLocal) return "this machine itself";

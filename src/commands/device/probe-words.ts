@@ -1,3 +1,4 @@
+import { reportedSince, type Warning } from "../../model/warning.ts";
 import type { StepResult } from "./probe-walk.ts";
 
 const STEP_WIDTH = 11;
@@ -13,3 +14,9 @@ export function stepLine({ step, result, ms, detail }: StepResult): string {
 /** The steps for JSON; milliseconds with three places. Pure. */
 export const stepObjects = (steps: readonly StepResult[]): readonly object[] =>
   steps.map(({ ms, ...step }) => ({ ...step, ms: ms === null ? null : Math.round(ms * 1000) / 1000 }));
+
+/** Warnings for JSON, in the form that status has them; they hold since the verb has seen them. */
+export function warningObjects(warnings: readonly Warning[]): readonly object[] {
+  const since = new Date().toISOString();
+  return warnings.map((one) => reportedSince(one, since));
+}

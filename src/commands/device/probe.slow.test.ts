@@ -96,7 +96,7 @@ describe("a device that is typed", () => {
       sockets.add(socket.on("error", () => {}));
       socket.write("SSH-2.0-x\r\n");
     });
-    const silent = net.createServer((socket) => sockets.add(socket.on("error", () => {})));
+    const silent = net.createServer((socket) => sockets.add(socket.on("error", () => {}).resume()));
     const portOf = async (server: net.Server) => {
       await new Promise<void>((done) => server.listen(0, "127.0.0.1", done));
       return (server.address() as AddressInfo).port;

@@ -15,7 +15,7 @@ import { driverOf, durationOf, endpointText, failureLines, failureObject, permit
 import { probeHabits } from "./probe-habits.ts";
 import { probeSink } from "./probe-sink.ts";
 import { type ProbePoint, type ProbeTarget, type Walked, walk } from "./probe-walk.ts";
-import { stepLine, stepObjects } from "./probe-words.ts";
+import { stepLine, stepObjects, warningObjects } from "./probe-words.ts";
 import { parseReadInput, withPassword } from "./read-input.ts";
 
 /** The command line's options, as typed. */
@@ -52,7 +52,13 @@ export async function probe(name: string, words: readonly string[], options: Pro
     for (const note of typed.notes) complain(io, note);
     const input = await withPassword(typed, options.passwordFile, io);
     const pki = await pkiOf(name, options.config, log, io);
-    const target = { ...input, driver, permit: permitOfPerson(policy), pki };
+    const target = {
+      ...input,
+      driver,
+      permit: permitOfPerson(policy),
+      pki,
+      warnings: driver.warningsOf?.(input.details, input.settings) ?? [],
+    };
     return options.habits
       ? probeHabits(target, undefined, { ...options, timeoutMs }, io)
       : report(target, undefined, timeoutMs, options, io);
@@ -65,7 +71,7 @@ export async function probe(name: string, words: readonly string[], options: Pro
       return { text: `${variable?.name} (${variable?.address})`, address, type };
     });
     const known = { name: spec.name, status: await knownByService(spec.uuid, options.config, io) };
-    const target = { ...connect, driver, timeouts, prepareMs, permit, pki, points };
+    const target = { ...connect, driver, timeouts, prepareMs, permit, pki, points, warnings: spec.warnings };
     return options.habits ? probeHabits(target, spec.name, { ...options, timeoutMs }, io) : report(target, known, timeoutMs, options, io);
   };
   const ofSink = (record: DataSink, { api }: { readonly api: ApiConnection | undefined }): Promise<ExitCode> => {
@@ -91,7 +97,11 @@ async function report(
   const walked = await walk(target, { io, log: personLog(io), timeoutMs, tell: (step) => print([stepLine(step)]) });
   if (io.signal.aborted) return EXIT.interrupted;
   if (options.json) io.stdout.write(`${toJson(toObject(walked, known, driver.type, endpoint))}\n`);
-  else print([...walked.notes.map((note) => `  Note: ${note}`), ...endLines(walked, known, endpoint)]);
+  else
+    print([
+      ...[...walked.notes, ...walked.warnings.map(({ text }) => text)].map((note) => `  Note: ${note}`),
+      ...endLines(walked, known, endpoint),
+    ]);
   return worstOf(walked.failure !== undefined, walked.fault !== undefined);
 }
 
@@ -131,7 +141,7 @@ const secondLines = (known: Known | undefined): readonly string[] =>
     : [];
 
 function toObject(
-  { steps, failure, fault, notes, nextStep: found }: Walked,
+  { steps, failure, fault, notes, warnings, nextStep: found }: Walked,
   known: Known | undefined,
   type: string,
   endpoint: string,
@@ -144,6 +154,7 @@ function toObject(
       : null,
     steps: stepObjects(steps),
     notes,
+    warnings: warningObjects(warnings),
     ...(fault && { fault: fault.fault, detail: fault.detail ?? null, next_step: found ?? explainFault(fault.fault).nextStep }),
     ...(failure && failureObject(failure, endpoint, { ...(known && { source: known.name }), nextStep: found })),
   };

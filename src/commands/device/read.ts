@@ -6,6 +6,7 @@ import { sleep } from "../../base/timer.ts";
 import type { Permit } from "../../model/policy.ts";
 import { withSourceTime } from "../../model/source-time.ts";
 import { type DataType, formatDataType, type Reading, TYPE_EXAMPLES } from "../../model/value.ts";
+import type { Warning } from "../../model/warning.ts";
 import { explainFault } from "../../model/words/fault-catalogue.ts";
 import { type CommandIo, complain, EXIT, type ExitCode, UsageError } from "../io.ts";
 import { formatTable } from "../table.ts";
@@ -24,6 +25,7 @@ import {
   policyOf,
 } from "./device.ts";
 import { keptOf, type Pass, PassDeadline, readPass } from "./pass.ts";
+import { warningObjects } from "./probe-words.ts";
 import { parseAddresses, parseReadInput, type ReadInput, withPassword } from "./read-input.ts";
 import { jsonValue, textValue } from "./values.ts";
 
@@ -50,6 +52,8 @@ interface ReadTarget extends Pick<ReadInput, "details" | "settings" | "secrets" 
   readonly permit: Permit | undefined;
   /** Name of the data source, where it is a configured one. */
   readonly source?: string;
+  /** Warnings of its configuration. */
+  readonly warnings: readonly Warning[];
 }
 
 /** How often, and how long. */
@@ -74,13 +78,19 @@ export async function read(name: string, words: readonly string[], options: Read
     return withSource(name, options, policy, io, ({ spec, permit }) => {
       const { driver, connect, timeouts, prepareMs } = spec;
       const points = parseAddresses(driver, words, typeOption(driver, options.type), connect.settings);
-      return readTarget({ ...connect, driver, timeouts, prepareMs, permit, points, source: spec.name }, passes, options, io);
+      return readTarget(
+        { ...connect, driver, timeouts, prepareMs, permit, points, source: spec.name, warnings: spec.warnings },
+        passes,
+        options,
+        io,
+      );
     });
   const driver = await driverOf(name);
   const typed = parseReadInput(driver, words, typeOption(driver, options.type));
   for (const note of typed.notes) complain(io, note);
   const input = await withPassword(typed, options.passwordFile, io);
-  return readTarget({ ...input, driver, permit: permitOfPerson(policy) }, passes, options, io);
+  const warnings = driver.warningsOf?.(input.details, input.settings) ?? [];
+  return readTarget({ ...input, driver, permit: permitOfPerson(policy), warnings }, passes, options, io);
 }
 
 async function readTarget(
@@ -99,6 +109,7 @@ async function readTarget(
   const keeps = driver.keepsConnection(input.details, input.settings);
   let session: AnySession | undefined;
   let exit: ExitCode | undefined;
+  let told = "";
   try {
     for (let i = 0; i < count && !io.signal.aborted; i++) {
       const started = performance.now();
@@ -107,12 +118,17 @@ async function readTarget(
       const done = await readPass(driver, input, { ...ctx, device }, session, kept, deadline);
       deadline.end();
       session = done.session;
+      const warnings = [...input.warnings, ...(session?.warnings?.() ?? [])];
       if (!keeps || done.pass.failure) {
         await session?.close();
         session = undefined;
       }
       if (io.signal.aborted) break;
-      io.stdout.write(options.json ? `${toJson(toObject(done.pass, input, endpoint))}\n` : toText(done.pass, input, endpoint));
+      const now = warnings.map(({ text }) => `  Note: ${escapeControls(text)}\n`).join("");
+      if (options.json) io.stdout.write(`${toJson({ ...toObject(done.pass, input, endpoint), warnings: warningObjects(warnings) })}\n`);
+      // A pass says only what is new.
+      else io.stdout.write(`${toText(done.pass, input, endpoint)}${now === told ? "" : now}`);
+      told = now;
       exit = worse(exit ?? EXIT.good, exitOf(done.pass));
       await io.stdout.room(io.signal);
       if (i + 1 < count) await sleep(started + intervalMs - performance.now(), io.signal);

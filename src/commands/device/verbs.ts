@@ -53,6 +53,7 @@ export const BROWSE: Verb = {
     ...typeExamples("browse"),
     "collector browse press-1 --depth 3",
     "collector browse press-1 --filter temperature --json",
+    "collector browse press-1 --profile euromap77 --csv | collector variables import press-1 -",
     "collector browse press-1 --csv > press-1.csv     look it over, then: collector variables import press-1 press-1.csv",
     "collector browse press-1 --filter 'Line1/*' --csv | collector variables import press-1 -",
   ],
@@ -60,6 +61,7 @@ export const BROWSE: Verb = {
   options: [
     { flags: "--csv", description: "print the variables as CSV for collector variables import" },
     { flags: "--depth <n>", description: "at most this many levels" },
+    { flags: "--profile <name>", description: "only what a published model of machines has (OPC UA): euromap77, packml, machinetool" },
     { flags: "--filter <text>", description: "only variables with this text in name, path or address; * matches anything" },
     { flags: "--timeout <duration>", description: "stop after this time, with what was found", default: "10min" },
     PASSWORD_FILE,
@@ -95,7 +97,7 @@ export const PROBE: Verb = {
   notes: `Steps: name, policy, route, neighbour, connection, handshake, log-in, first value, each with its time; of a data sink of
 the type mqtt tls, log-in (as a client of its own, so that the service keeps its connection) and publish (one empty message on …/status/collector-probe, which
 nothing keeps) follow the connection. It opens a connection of its own and only reads. Where the service reads the device already, it says first what that knows; a controller that takes one connection may
-refuse a second. Where the configuration API does not answer, the last good copy on disk says where the device is.`,
+refuse a second. Where nothing that can be read comes, it tries first requests of other protocols, and names the one that is answered. Where the configuration API does not answer, the last good copy on disk says where the device is.`,
   showsExitCodes: true,
   run: async (io, source: string, words: string[], options: ProbeOptions) => (await import("./probe.ts")).probe(source, words, options, io),
 };

@@ -70,6 +70,11 @@ const FAULTS: { readonly [F in Fault]: Explanation } = {
     nextStep:
       "Wait for the next readout, which looks the variable up again; where this stays, compare the address with the program of the device.",
   },
+  values_lost: {
+    sentence: "Values of this variable between the one before and the next one did not come.",
+    cause: "The device sends each change, and its queue overflowed or its connection was lost meanwhile; the detail says which.",
+    nextStep: "Give the queue more room where it overflows (queue_size); what is lost does not come back.",
+  },
 };
 
 /** Explains what is wrong with one variable, and names the command that shows more of it where its data source is known. Pure. */

@@ -122,6 +122,23 @@ export const WARNINGS = {
     "The server takes no subscription, or fewer than are needed.",
     "Set read_mode to poll, or raise the server's limits.",
   ),
+  subscription_in_part: w(
+    "warning",
+    "The server takes a part of the variables into its subscription; the others are read plainly.",
+    "Raise the server's limit of monitored items, or set read_mode to plain.",
+  ),
+  subscription_differs: w(
+    "warning",
+    "The server had other values than its subscription sent.",
+    "Nothing: the variables are watched again. Where it stays, set read_mode to plain.",
+  ),
+  subscription_overflow: w("warning", "The server's queue overflowed: values are lost.", "Raise queue_size, or lower publishing_interval."),
+  subscription_queue_short: w(
+    "note",
+    "The server keeps fewer changes of a variable than wanted.",
+    "Raise the server's limit, or lower publishing_interval.",
+  ),
+  sampling_too_slow: w("warning", "The server looks at variables less often than they are read.", "Lower sampling_interval."),
   nodes_not_registered: w("note", "The server registers no nodes.", "Set read_mode to poll."),
   frames_skipped: w("warning", "Bytes came that are not of the protocol.", "Look at the line, and at the framing of the profile."),
   stranger_refused: w("warning", "Something connects that no data source is configured for.", "Find it by its address, or configure it."),

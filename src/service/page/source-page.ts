@@ -99,7 +99,7 @@ function readoutWords(detail: Detail | undefined): Html {
 const CUT = 60;
 
 function variableRow(variable: LiveValue, detail: Detail, parts: Parts): Html {
-  const { uuid, name, address, type, unit, value, raw, quality, fault, detail: why, source_time: sourceTime } = variable;
+  const { uuid, name, address, type, unit, value, raw, quality, fault, detail: why, source_time: sourceTime, sent } = variable;
   const text = value === null ? "–" : value.length > CUT ? `${value.slice(0, CUT)}…` : value;
   const reason = fault === null ? "" : faultWords({ variable: name, fault: fault as never, detail: why });
   return parts.add(
@@ -108,7 +108,7 @@ function variableRow(variable: LiveValue, detail: Detail, parts: Parts): Html {
 <th scope="row" role="rowheader" data-label="Variable">${name}</th>
 <td role="cell" data-label="Value" data-field="value"><span class="number">${text}${value !== null && unit !== null && html` ${unit}`}</span>${raw !== null && html` <span class="kind">raw ${raw.slice(0, CUT)}</span>`}</td>
 <td role="cell" data-label="Line">${sparkline(detail.rings.get(uuid)?.points ?? [])}</td>
-<td role="cell" data-label="Quality" data-field="quality">${stateBadge(quality === "bad" ? "bad" : quality === "good" ? "ok" : "note", quality === "none" ? "not asked for" : quality)}${paragraphs(reason === "" ? [] : [reason])}${sourceTime !== null && html`<p>device time ${timeOf(sourceTime)}</p>`}</td>
+<td role="cell" data-label="Quality" data-field="quality">${stateBadge(quality === "bad" ? "bad" : quality === "good" ? "ok" : "note", quality === "none" ? "not asked for" : quality)}${paragraphs(reason === "" ? [] : [reason])}${sourceTime !== null && html`<p>device time ${timeOf(sourceTime)}</p>`}${sent === true && html`<p>sent by the device</p>`}</td>
 <td role="cell" data-label="Type">${type}</td>
 <td role="cell" data-label="Address">${address}</td>
 </tr>

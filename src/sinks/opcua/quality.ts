@@ -29,6 +29,7 @@ export const FAULT_STATUS: { readonly [F in Fault]: StatusName } = {
   no_answer: "BadNoCommunication",
   collector_error: "BadInternalError",
   program_changed: "BadDataUnavailable",
+  values_lost: "BadDataUnavailable",
 };
 
 /** A value is the last usable one for so many of its source's intervals. */

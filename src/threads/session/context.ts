@@ -3,11 +3,13 @@ import type { DeviceMemory, DriverContext } from "../../../drivers/driver.ts";
 import type { CallContext } from "./messages.ts";
 
 /** The part of a call's context that crosses to the worker. */
-export const contextOf = ({ timeouts, resolve, progress, device }: DriverContext): CallContext => ({
+export const contextOf = ({ timeouts, resolve, progress, device, reader, intervalMs }: DriverContext): CallContext => ({
   timeouts,
   resolves: resolve !== undefined,
   progresses: progress !== undefined,
   device: device && deviceKeyOf(device),
+  ...(reader !== undefined && { reader }),
+  ...(intervalMs !== undefined && { intervalMs }),
 });
 
 const DEVICE_KEY = "session worker";

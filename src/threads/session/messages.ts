@@ -22,6 +22,9 @@ export interface CallContext {
   readonly progresses: boolean;
   /** Names the device in the worker's memory of devices, which ends with the worker; undefined: nothing is kept. */
   readonly device: string | undefined;
+  /** See DriverContext. */
+  readonly reader?: string;
+  readonly intervalMs?: number;
   /** What is kept of the source: see Kept. With `prepare`. */
   readonly kept?: Readonly<Record<string, unknown>>;
 }

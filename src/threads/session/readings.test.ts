@@ -20,6 +20,7 @@ const reading: fc.Arbitrary<Reading> = fc.oneof(
       value: fc.oneof(scalar, fc.array(scalar)),
       sourceTime: fc.double({ noNaN: true }),
       type,
+      isSent: fc.constant(true as const),
       doubt: fc.record({ fault: fc.constantFrom(...FAULTS), detail: fc.string() }, { noNullPrototype: true }),
     },
     { noNullPrototype: true, requiredKeys: ["quality", "value"] },
@@ -30,10 +31,14 @@ const reading: fc.Arbitrary<Reading> = fc.oneof(
   ),
 );
 
+const withEarlier = fc
+  .tuple(reading, fc.option(fc.array(reading, { minLength: 1, maxLength: 4 }), { nil: undefined }))
+  .map(([one, earlier]): Reading => (earlier ? { ...one, earlier } : one));
+
 describe("packReadings", () => {
   it("gives back what went in, on the other side of a thread", () => {
     fc.assert(
-      fc.property(fc.array(reading), (readings) => {
+      fc.property(fc.array(withEarlier), (readings) => {
         const packed = packReadings(readings);
         expect(unpackReadings(structuredClone(packed, { transfer: [packed.buffer] }))).toStrictEqual(readings);
       }),

@@ -10,6 +10,8 @@ export interface PackedReadings {
   readonly buffer: ArrayBuffer;
   readonly types: readonly DataType[];
   readonly others: readonly unknown[];
+  /** Places of readings that have earlier ones, how many each has, and all of these; absent: there are none. */
+  readonly earlier?: { readonly places: readonly number[]; readonly counts: readonly number[]; readonly readings: PackedReadings };
 }
 
 /** Bits of a reading's kind. */
@@ -25,15 +27,16 @@ const HAS_TIME = 0b1_0000;
 const HAS_TYPE = 0b10_0000;
 const HAS_DETAIL = 0b100_0000;
 const HAS_DOUBT = 0b1000_0000;
+const IS_SENT = 0b1_0000_0000;
 
-const BYTES_EACH = 8 + 8 + 4 + 1;
+const BYTES_EACH = 8 + 8 + 4 + 2;
 
 /** Values (a fault's index in FAULTS where the quality is bad), source times, indices into `types`, kinds. */
 const columnsOf = (buffer: ArrayBuffer, count: number) => ({
   numbers: new Float64Array(buffer, 0, count),
   times: new Float64Array(buffer, 8 * count, count),
   typeAt: new Uint32Array(buffer, 16 * count, count),
-  kinds: new Uint8Array(buffer, 20 * count, count),
+  kinds: new Uint16Array(buffer, 20 * count, count),
 });
 
 /** Packs readings; `buffer` may then be transferred. What comes out of `unpackReadings` is equal to what went in. */
@@ -44,6 +47,7 @@ export function packReadings(readings: readonly (Reading | undefined)[]): Packed
   const types: DataType[] = [];
   const others: unknown[] = [];
   const typeIndex = createTypeIndex(types);
+  const withEarlier: number[] = [];
   for (let i = 0; i < count; i++) {
     // A place that the driver left out, by mistake or because its item was refused, stays left out.
     const reading = readings[i];
@@ -51,13 +55,14 @@ export function packReadings(readings: readonly (Reading | undefined)[]): Packed
       kinds[i] = NONE;
       continue;
     }
+    if (reading.earlier) withEarlier.push(i);
     if (reading.quality === "bad") {
       numbers[i] = FAULTS.indexOf(reading.fault);
       if (reading.detail !== undefined) others.push(reading.detail);
       kinds[i] = BAD | (reading.detail === undefined ? 0 : HAS_DETAIL);
       continue;
     }
-    const { value, sourceTime, type, doubt } = reading;
+    const { value, sourceTime, type, doubt, isSent } = reading;
     let kind = reading.quality === "good" ? GOOD : UNCERTAIN;
     if (typeof value === "number") numbers[i] = value;
     else if (typeof value === "boolean") {
@@ -79,9 +84,27 @@ export function packReadings(readings: readonly (Reading | undefined)[]): Packed
       kind |= HAS_DOUBT;
       others.push(doubt);
     }
+    if (isSent) kind |= IS_SENT;
     kinds[i] = kind;
   }
-  return { count, buffer, types, others };
+  return { count, buffer, types, others, ...(withEarlier.length > 0 && { earlier: packEarlier(readings, withEarlier) }) };
+}
+
+function packEarlier(readings: readonly (Reading | undefined)[], places: readonly number[]): NonNullable<PackedReadings["earlier"]> {
+  const lists = places.map((place) => readings[place]?.earlier ?? []);
+  return { places, counts: lists.map(({ length }) => length), readings: packReadings(lists.flat()) };
+}
+
+/** Each reading in `readings` that has earlier ones becomes one with them. */
+function unpackEarlier(readings: Reading[], { places, counts, readings: packed }: NonNullable<PackedReadings["earlier"]>): void {
+  const all = unpackReadings(packed);
+  let at = 0;
+  for (const [i, place] of places.entries()) {
+    const reading = readings[place];
+    const end = at + (counts[i] ?? 0);
+    if (reading) readings[place] = { ...reading, earlier: all.slice(at, end) };
+    at = end;
+  }
 }
 
 /** Equal types are one object on the other side: there are few, and each would be kept with its reading. */
@@ -102,7 +125,7 @@ function createTypeIndex(types: DataType[]): (type: DataType) => number {
   };
 }
 
-export function unpackReadings({ count, buffer, types, others }: PackedReadings): readonly Reading[] {
+export function unpackReadings({ count, buffer, types, others, earlier }: PackedReadings): readonly Reading[] {
   const { numbers, times, typeAt, kinds } = columnsOf(buffer, count);
   const readings = new Array<Reading>(count);
   let next = 0;
@@ -122,7 +145,9 @@ export function unpackReadings({ count, buffer, types, others }: PackedReadings)
     const sourceTime = times[i] ?? 0;
     if (kind & HAS_TIME) readings[i] = type ? { quality, value, sourceTime, type } : { quality, value, sourceTime };
     else readings[i] = type ? { quality, value, type } : { quality, value };
+    if (kind & IS_SENT) readings[i] = { ...readings[i], isSent: true } as Reading;
     if (kind & HAS_DOUBT) readings[i] = { ...readings[i], doubt: others[next++] } as Reading;
   }
+  if (earlier) unpackEarlier(readings, earlier);
   return readings;
 }

@@ -142,6 +142,8 @@ class SessionServer {
       timeouts: context.timeouts,
       ...(device && { device }),
       ...(this.#pki && { pki: this.#pki }),
+      ...(context.reader !== undefined && { reader: context.reader }),
+      ...(context.intervalMs !== undefined && { intervalMs: context.intervalMs }),
       ...(context.kept && { kept: this.#keptOf(call, context.kept) }),
       ...(context.progresses && { progress: this.#progressOf(call) }),
       ...(context.resolves && {

@@ -21,7 +21,7 @@ export async function prepareAll(
   const refused = new Map<number, Reading>();
   const ready = batches.flatMap((one) => {
     const { index } = one.point;
-    if ("address" in one) return [{ index, address: one.address, type: one.type }];
+    if ("address" in one) return [{ ...one.point, index, address: one.address, type: one.type }];
     refused.set(index, { quality: "bad", fault: one.refusal.fault, detail: one.refusal.message });
     return [];
   });

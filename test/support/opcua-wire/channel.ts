@@ -41,8 +41,10 @@ const SERVICES = {
   RegisterNodes: [560, 563],
   Read: [631, 634],
   CreateMonitoredItems: [751, 754],
+  DeleteMonitoredItems: [781, 784],
   CreateSubscription: [787, 790],
   Publish: [826, 829],
+  DeleteSubscriptions: [847, 850],
 } as const;
 export type Service = keyof typeof SERVICES;
 const BY_REQUEST = new Map(Object.entries(SERVICES).map(([name, [request]]) => [request as number, name as Service]));

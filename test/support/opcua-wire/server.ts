@@ -127,6 +127,9 @@ export class WireServer {
         return all(u32(7), f64(50), u32(1000), u32(100));
       case "CreateMonitoredItems":
         return all(array(this.#monitored(body)), array([]));
+      case "DeleteMonitoredItems":
+      case "DeleteSubscriptions":
+        return all(array(body.array(() => u32(GOOD))), array([]));
       case "Publish":
         return this.#notification();
     }
@@ -202,7 +205,7 @@ function createSessionOf(body: Cursor): { readonly nonce: Buffer; readonly clien
   return { nonce: nonce ?? Buffer.alloc(0), client: client ?? Buffer.alloc(0) };
 }
 
-function readOf(body: Cursor): string {
+export function readOf(body: Cursor): string {
   const id = body.node();
   const attribute = body.u32();
   body.str();
