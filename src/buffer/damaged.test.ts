@@ -1,5 +1,6 @@
 import { mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { crc32 } from "node:zlib";
 import Database from "better-sqlite3";
 import { describe, expect, it } from "vitest";
 import { openReader } from "./reader.ts";
@@ -19,6 +20,13 @@ describe("a damaged file", () => {
       const db = new Database(file);
       db.exec("DROP TABLE sink; DROP TABLE account");
       db.close();
+    },
+    "of a newer collector, and without its first page": (file) => {
+      const db = new Database(file);
+      const body = db.prepare<[], string>("SELECT body FROM account").pluck().get()?.replaceAll('"accepted"', '"newer":1,"accepted"') ?? "";
+      db.prepare("UPDATE account SET body = ?, crc = ?").run(body, crc32(body));
+      db.close();
+      writeFileSync(file, Buffer.concat([Buffer.alloc(4096), readFileSync(file).subarray(4096)]));
     },
   };
 

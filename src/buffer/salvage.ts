@@ -224,12 +224,13 @@ function insertRows(db: Database.Database, table: string, read: readonly Record<
   const [first] = rows;
   if (!first) return table !== "meta";
   const columns = Object.keys(first);
-  const insert = db.prepare(`INSERT OR REPLACE INTO ${table} (${columns.join()}) VALUES (${columns.map((name) => `@${name}`).join()})`);
   try {
+    const insert = db.prepare(`INSERT OR REPLACE INTO ${table} (${columns.join()}) VALUES (${columns.map((name) => `@${name}`).join()})`);
     for (const row of rows) insert.run(row);
     return true;
   } catch (error) {
-    if (error instanceof Database.SqliteError && /^SQLITE_(CONSTRAINT|MISMATCH)/.test(error.code)) return false;
+    // SQLITE_ERROR: a newer collector wrote the account, with a column that is not known here.
+    if (error instanceof Database.SqliteError && /^SQLITE_(CONSTRAINT|MISMATCH|ERROR$)/.test(error.code)) return false;
     throw error;
   }
 }

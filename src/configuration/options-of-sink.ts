@@ -12,3 +12,15 @@ export function optionsOfSink(
     return {};
   }
 }
+
+/** The options that this machine has for a data source; none where they cannot be read. Never throws. */
+export function optionsOfSource(
+  { sources, state_dir: stateDir }: Pick<Settings, "sources" | "state_dir">,
+  source: { readonly uuid: string; readonly name: string | null },
+): Readonly<Record<string, unknown>> {
+  try {
+    return optionsOf(sources, stateDir, "source", source);
+  } catch {
+    return {};
+  }
+}

@@ -28,28 +28,45 @@ export const filterShape = {
 const FILTERS = ["sources", "variables", "units"] as const;
 type FilterName = (typeof FILTERS)[number];
 
-/** One side of a filter. */
+/** One side of a filter. Names are looked up: only texts with a * are tried one by one, since readouts wait meanwhile. */
 class Patterns {
   readonly all: readonly string[];
-  readonly #taken: readonly { readonly text: string; readonly parts: readonly string[] }[];
-  readonly #leftOut: readonly (readonly string[])[];
+  readonly #names: ReadonlySet<string>;
+  readonly #wild: readonly { readonly text: string; readonly parts: readonly string[] }[];
+  readonly #namesLeftOut: ReadonlySet<string>;
+  readonly #wildLeftOut: readonly (readonly string[])[];
 
   constructor(all: readonly string[]) {
     this.all = all;
-    this.#taken = all.filter((text) => !text.startsWith("!")).map((text) => ({ text, parts: text.split("*") }));
-    this.#leftOut = all.filter((text) => text.startsWith("!")).map((text) => text.slice(1).split("*"));
+    const isWild = (text: string): boolean => text.includes("*");
+    const taken = all.filter((text) => !text.startsWith("!"));
+    const leftOut = all.flatMap((text) => (text.startsWith("!") ? [text.slice(1)] : []));
+    this.#names = new Set(taken.filter((text) => !isWild(text)));
+    this.#wild = taken.filter(isWild).map((text) => ({ text, parts: text.split("*") }));
+    this.#namesLeftOut = new Set(leftOut.filter((text) => !isWild(text)));
+    this.#wildLeftOut = leftOut.filter(isWild).map((text) => text.split("*"));
   }
 
   /** True: one of the names is taken, and none is left out. `hits` gets the patterns that matched. */
   takes(names: readonly string[], hits: Set<string>): boolean {
-    const isLeftOut = this.#leftOut.some((parts) => names.some((name) => isOf(name, parts)));
-    const hit = this.#taken.filter(({ parts }) => names.some((name) => isOf(name, parts)));
-    for (const { text } of hit) hits.add(text);
-    return !isLeftOut && (hit.length > 0 || this.#taken.length === 0);
+    let isTaken = this.#names.size === 0 && this.#wild.length === 0;
+    for (const name of names)
+      if (this.#names.has(name)) {
+        isTaken = true;
+        hits.add(name);
+      }
+    for (const { text, parts } of this.#wild) {
+      if ((isTaken && hits.has(text)) || !names.some((name) => matches(name, parts))) continue;
+      isTaken = true;
+      hits.add(text);
+    }
+    return isTaken && !this.#isLeftOut(names);
+  }
+
+  #isLeftOut(names: readonly string[]): boolean {
+    return names.some((name) => this.#namesLeftOut.has(name) || this.#wildLeftOut.some((parts) => matches(name, parts)));
   }
 }
-
-const isOf = (name: string, parts: readonly string[]): boolean => (parts.length === 1 ? name === parts[0] : matches(name, parts));
 
 /** A layout as the sink gets it. */
 export interface FilteredLayout {
@@ -104,10 +121,10 @@ export class SinkFilter {
   /** One warning for the patterns that match nothing, while the variables of all sources are known. */
   warning(all: readonly SourceReport[]): Warning | undefined {
     if (this.isOpen || all.length === 0 || all.some(({ layout }) => !layout)) return undefined;
-    const hits = all.flatMap(({ layout }) => (layout ? [this.#look(layout).hits] : []));
-    const idle = [...this.#patterns].flatMap(([name, { all: texts }]) =>
-      texts.filter((text) => !text.startsWith("!") && !hits.some((one) => one[name].has(text))).map((text) => `${name}: ${text}`),
-    );
+    const idle = [...this.#patterns].flatMap(([name, { all: texts }]) => {
+      const hits = new Set(all.flatMap(({ layout }) => (layout ? [...this.#look(layout).hits[name]] : [])));
+      return texts.filter((text) => !text.startsWith("!") && !hits.has(text)).map((text) => `${name}: ${text}`);
+    });
     if (idle.length === 0) return undefined;
     const more = idle.length > 1 ? ` (and ${idle.length - 1} more)` : "";
     return warning(

@@ -1,5 +1,5 @@
 import * as z from "zod";
-import { messageIn, readoutsIn, sumOf } from "./content.ts";
+import { messageIn, type PublishedReadouts, readoutsIn, sumOf } from "./content.ts";
 import { hexOf, MINUTE_MS, minuteHash } from "./manifest.ts";
 
 const listSchema = z.array(z.tuple([z.int().min(0).max(59_999), z.string().nullable(), z.number(), z.string()]));
@@ -112,7 +112,12 @@ export class ReceivedCopy {
   /** By uuid. */
   readonly #stated = new Map<string, Stated>();
   readonly #losses = new Map<string, z.infer<typeof lossSchema>>();
+  readonly #maxValues: number;
   #values = 0;
+
+  constructor(maxValues = MAX_VALUES) {
+    this.#maxValues = maxValues;
+  }
 
   /** A message as parsed; false: it is neither values nor a manifest. Throws RangeError where there are too many values. */
   take(json: unknown): boolean {
@@ -121,9 +126,9 @@ export class ReceivedCopy {
       this.#takeStatement(statement.data);
       return true;
     }
-    const message = messageIn(json);
-    if (!message) return false;
-    for (const { source, sourceId, id = "", isBacklog, content } of readoutsIn(message)) {
+    const readouts = publishedIn(json);
+    if (!readouts) return false;
+    for (const { source, sourceId, id = "", isBacklog, content } of readouts) {
       const stored = this.#storedOf(sourceId ?? source);
       for (const [time, entries] of content) {
         if (!isBacklog) stored.firstMs = Math.min(stored.firstMs, time);
@@ -172,14 +177,16 @@ export class ReceivedCopy {
     const stated: Stated = this.#stated.get(uuid) ?? { names: new Set(), minutes: new Map() };
     this.#stated.set(uuid, stated);
     stated.names.add(source);
-    for (const one of "minutes" in statement ? statement.minutes : [statement]) this.#count(addMinute(stated.minutes, one));
-    if ("minutes" in statement) for (const loss of statement.losses ?? []) this.#losses.set(loss.id, loss);
+    const [minutes, losses] = "minutes" in statement ? [statement.minutes, statement.losses ?? []] : [[statement], []];
+    this.#count(1 + losses.length);
+    for (const one of minutes) this.#count(addMinute(stated.minutes, one));
+    for (const loss of losses) this.#losses.set(loss.id, loss);
   }
 
   /** Throws RangeError. */
   #count(values: number): void {
     this.#values += values;
-    if (this.#values > MAX_VALUES) throw new RangeError(`more than ${MAX_VALUES} values; verify a shorter time`);
+    if (this.#values > this.#maxValues) throw new RangeError(`more than ${this.#maxValues} values; verify a shorter time`);
   }
 
   #storedOf(key: string): Stored {
@@ -193,7 +200,8 @@ export class ReceivedCopy {
   }
 
   #takeReadout(readouts: Map<number, Held>, time: number, entries: Set<number>, id: string): void {
-    this.#count(entries.size);
+    // One without values takes memory, too.
+    this.#count(Math.max(1, entries.size));
     const held = readouts.get(time);
     if (!held) {
       readouts.set(time, { entries, ids: [id], isRepeated: false, isDouble: false });
@@ -210,6 +218,17 @@ export class ReceivedCopy {
   }
 }
 
+/** Undefined: it is no message of values, or one that is nested deeper than this thread's stack reaches, as no collector writes it. */
+function publishedIn(json: unknown): readonly PublishedReadouts[] | undefined {
+  const message = messageIn(json);
+  try {
+    return message && readoutsIn(message);
+  } catch (error) {
+    if (error instanceof RangeError) return undefined;
+    throw error;
+  }
+}
+
 /** Several statements of a minute: each has some of its readouts. Returns how many are new. */
 function addMinute(
   minutes: Map<number, StatedMinute>,
@@ -219,6 +238,8 @@ function addMinute(
   const minute: StatedMinute = minutes.get(start) ?? { count, first, hash, more, hasList: false, list: new Map() };
   minutes.set(start, minute);
   if (count > minute.count) Object.assign(minute, { count, first, hash });
+  // Values were added to a readout that was there: which of them came is not certain.
+  else if (count === minute.count && hash !== minute.hash) minute.hash = null;
   minute.more = Math.max(minute.more, more);
   if (!readouts) return 1;
   const known = minute.list.size;
