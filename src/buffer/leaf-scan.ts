@@ -99,6 +99,11 @@ class Pages {
     }
   }
 
+  /** No record is larger, however its pages lead to each other. */
+  get bytes(): number {
+    return (this.#count + this.#frames.length) * PAGE_BYTES;
+  }
+
   /** As it is now; undefined: there is none. */
   page(number: number): Buffer | undefined {
     const page = Buffer.alloc(PAGE_BYTES);
@@ -167,7 +172,7 @@ function recordAt(page: Buffer, at: number, pages: Pages): FoundRecord | undefin
   try {
     const size = varint(page, at);
     const id = varint(page, size.end);
-    if (size.value > MAX_RECORD_BYTES || id.value < 1) return undefined;
+    if (size.value > Math.min(MAX_RECORD_BYTES, pages.bytes) || id.value < 1) return undefined;
     const record = recordOf(page, id.end, size.value, pages);
     return record && { id: id.value, record };
   } catch (error) {

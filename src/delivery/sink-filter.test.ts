@@ -1,5 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
+import * as z from "zod";
 import type { StoredBatch } from "../buffer/buffer.ts";
 import { encodeReadout } from "../buffer/codec.ts";
 import { layoutAndReadout, plainLayout } from "../buffer/testing/readouts.ts";
@@ -7,7 +8,7 @@ import type { Layout } from "../model/layout.ts";
 import type { FilterPatterns, SourceReport } from "../model/report.ts";
 import { copyReadout } from "../sinks/sink.ts";
 import { decodeJob } from "./decode.ts";
-import { SinkFilter } from "./sink-filter.ts";
+import { filterShape, SinkFilter } from "./sink-filter.ts";
 
 const [temperature, pressure, state] = ["°C", "bar", null];
 const layoutOf = (source: string, ...variables: readonly (readonly [string, string | null])[]): Layout => ({
@@ -136,4 +137,12 @@ it("looks a thousand names up: many names take about the time of one", () => {
   };
   const oneMs = msOf([]);
   expect(msOf(Array.from({ length: 999 }, (_, i) => `no such name ${i}`))).toBeLessThan(20 * oneMs + 50);
+});
+
+it("refuses what would mean nothing, or would keep readouts waiting", () => {
+  const isTaken = (sources: readonly string[]) => z.object(filterShape).safeParse({ sources }).success;
+  expect([[], [""], ["!"], Array.from({ length: 51 }, (_, i) => `*${i}`), Array.from({ length: 1001 }, String)].map(isTaken)).toEqual(
+    Array.from({ length: 5 }, () => false),
+  );
+  expect([["!a"], ["*"], Array.from({ length: 1000 }, String)].map(isTaken)).toEqual([true, true, true]);
 });

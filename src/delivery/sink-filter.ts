@@ -5,15 +5,22 @@ import type { FilterPatterns, SourceReport } from "../model/report.ts";
 import type { Readout } from "../model/value.ts";
 import { type Warning, warning } from "../model/warning.ts";
 
-/** Texts of one filter, and their length. */
+/** Texts of one filter, those of them with a *, which are tried one by one on each name, and their length. */
 const MAX_PATTERNS = 1000;
+const MAX_WILD = 50;
 const MAX_PATTERN = 500;
 
 const patterns = (about: string) =>
   z
-    .array(z.string().max(MAX_PATTERN).regex(/^!?./s, "expected a name, in which * stands for any text; ! before it leaves out"))
+    .array(
+      z
+        .string()
+        .max(MAX_PATTERN)
+        .regex(/^(?:!.|[^!])/s, "expected a name, in which * stands for any text; ! before it leaves out"),
+    )
     .min(1)
     .max(MAX_PATTERNS)
+    .refine((texts) => texts.filter((text) => text.includes("*")).length <= MAX_WILD, `at most ${MAX_WILD} of the names may have a *`)
     .optional()
     .describe(about);
 
