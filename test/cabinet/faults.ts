@@ -185,8 +185,8 @@ export const faultsOf = (password: string): readonly CabinetFault[] => [
     state: "SERVER_REFUSES",
     says: /the broker refuses a publish to hall-3\/[\w-]+: Not authorized \(code 135\); give this user or client_id the right.*sudo collector sink set broker-rights username=USER.*the log of the broker has the refusal too/s,
     command: /^collector probe broker-rights$/,
-    exit: 0,
-    shows: /connection +ok/,
+    exit: 3,
+    shows: /log-in +ok .*\n +publish +FAILED .*Not authorized.*\n(.*\n)*.*Next step: Give the user of this sink the right to publish/,
   },
   {
     fault: "client identifier taken",

@@ -7,6 +7,7 @@ import { connectAsync } from "mqtt";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { plainLayout } from "../../../src/buffer/testing/readouts.ts";
 import { mqttSpec, type Rig, startRig } from "../../../src/delivery/testing/rig.ts";
+import { portState } from "../../../src/os/machine.ts";
 import { encoded } from "../../../src/sinks/mqtt/sparkplug/testing.ts";
 import { TestHost } from "../../../src/sinks/mqtt/sparkplug/testing-host.ts";
 import { freePort } from "../../support/free-port.ts";
@@ -32,6 +33,7 @@ beforeEach(async () => {
   await writeFile(file, ["user root", `listener ${port} 127.0.0.1`, "allow_anonymous true", "max_queued_messages 0"].join("\n"));
   const broker = spawn(MOSQUITTO, ["-c", file], { stdio: "ignore" });
   undo.push(() => broker.kill("SIGKILL"));
+  await expect.poll(() => portState("127.0.0.1", port), WITHIN).toBe("taken");
   rig = await startRig();
   undo.push(() => rig.stop());
   host = new TestHost();

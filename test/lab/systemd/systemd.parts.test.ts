@@ -151,7 +151,7 @@ describe.skipIf(missing !== undefined)("the package under systemd", { timeout: 1
     plant = await plantOf();
     broker = await startBroker({ user: { name: "collector", password: PASSWORD } });
     port = await freePort();
-  }, 300_000);
+  }, 500_000);
 
   afterAll(async () => {
     await machine?.stop();
