@@ -2,13 +2,14 @@ import net, { type AddressInfo } from "node:net";
 
 /**
  * Modbus devices for benches: holding registers only, each with a counter that changes ten times a second.
- * A process of its own, so that its CPU is not the collector's. Arguments: devices, registers, ms before each answer. Prints its ports as JSON.
+ * A process of its own, so that its CPU is not the collector's. Arguments: devices, registers, ms before each answer, how many of the registers
+ * change (all of them where it is absent). Prints its ports as JSON.
  */
-const [devices = 1, registers = 125, delayMs = 0] = process.argv.slice(2).map(Number);
+const [devices = 1, registers = 125, delayMs = 0, changing = registers] = process.argv.slice(2).map(Number);
 
 const memory = Buffer.alloc(registers * 2);
 setInterval(() => {
-  for (let i = 0; i < registers; i++) memory.writeUInt16BE((memory.readUInt16BE(i * 2) + 1 + i) & 0xffff, i * 2);
+  for (let i = 0; i < changing; i++) memory.writeUInt16BE((memory.readUInt16BE(i * 2) + 1 + i) & 0xffff, i * 2);
 }, 100);
 
 const ports = await Promise.all(
