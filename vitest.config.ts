@@ -14,7 +14,7 @@ const LONGEST = [
   "test/chaos/chaos.test.ts",
   "test/conformance/drivers/s7plus.test.ts",
   "test/isolation/shared-lane.nightly.test.ts",
-  "test/isolation/onset-sockets.test.ts",
+  "test/isolation/onset-sockets.nightly.test.ts",
   "test/isolation/s7plus.nightly.test.ts",
   "test/lab/systemd/package.parts.test.ts",
   "test/cabinet/cabinet.parts.test.ts",
@@ -39,7 +39,7 @@ const LONGEST = [
 const TIMED = [
   "test/isolation/**/*.test.ts",
   "test/faults/freeze/*.test.ts",
-  "test/faults/mqtt/{drain,slow-link,changing-link.nightly}.test.ts",
+  "test/faults/mqtt/{drain,slow-link.nightly,changing-link.nightly}.test.ts",
   "test/e2e/{reload,take-in.nightly,take-in-slices,take-in-slices-opcua.nightly,plan-steps.nightly}.test.ts",
   "test/faults/net/matrix.parts.test.ts",
   "src/delivery/isolation.system.test.ts",
