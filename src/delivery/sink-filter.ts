@@ -180,9 +180,9 @@ export function filterReadout(
 ): { readonly readout: Readout | undefined; readonly left: number } {
   const readings = places.map((place) => readout.readings[place]);
   const unchanged = readout.unchanged && Uint8Array.from(places, (place) => readout.unchanged?.[place] ?? 0);
-  const count = (some: (place: number) => number): number => readout.readings.reduce((sum, _, place) => sum + some(place), 0);
-  const all = count((place) => (readout.readings[place] !== undefined && isCounted(place) ? 1 : 0));
-  const kept = places.reduce((sum, place) => sum + (readout.readings[place] !== undefined && isCounted(place) ? 1 : 0), 0);
+  const hasCounted = (place: number): boolean => readout.readings[place] !== undefined && isCounted(place);
+  const all = readout.readings.filter((_, place) => hasCounted(place)).length;
+  const kept = places.filter(hasCounted).length;
   const isEmpty = readings.every((reading) => reading === undefined) && !unchanged?.includes(1);
   return { readout: isEmpty ? undefined : { ...readout, readings, unchanged }, left: all - kept };
 }
