@@ -252,7 +252,7 @@ describe("the agent, with drivers of other kinds,", () => {
     await agent.apply([source(1, 1, { variables: [0, 1, 2].map((at) => variable(1, at, `holding:${at}`)) })]);
     await expect.poll(() => report(1)?.next_retry_at).toEqual(expect.any(String));
     expect(report(1)?.status.state).toEqual({ type: "OK" });
-    await expect.poll(() => of("machine-1").length, { timeout: 8000 }).toBe(2);
+    await expect.poll(() => of("machine-1").length, { timeout: 8000 }).toBeGreaterThanOrEqual(2);
     const [first, second] = of("machine-1").map(({ readout }) => readout.time);
     expect((second ?? 0) - (first ?? 0)).toBeGreaterThanOrEqual(1190);
   });
