@@ -1,6 +1,7 @@
 import { cpSync, mkdirSync, rmSync, statSync, writeFileSync } from "node:fs";
 import path from "node:path";
 import { type BuildOptions, build, type Metafile, type Plugin } from "esbuild";
+import { bundleConsole } from "./package/console.ts";
 import { lean } from "./package/lean.ts";
 import { NODE_OPCUA_FILES, nodeOpcua } from "./package/node-opcua.ts";
 import { HELP_TOPICS } from "./src/commands/help-topics.ts";
@@ -73,9 +74,9 @@ export async function bundleProgram({ out, packageDir, version }: Omit<BundleOpt
   copyOpcuaFiles(metafile, out, packageDir);
   mkdirSync(path.join(out, "help"));
   for (const [topic, { file }] of Object.entries(HELP_TOPICS)) cpSync(path.join(ROOT, file), path.join(out, "help", topic));
-  cpSync(path.join(ROOT, "src/service/page/assets"), path.join(out, "page"), { recursive: true });
+  const console = await bundleConsole(path.join(out, "page"));
   writePackageFile(out);
-  return metafile;
+  return { inputs: { ...metafile.inputs, ...console.inputs }, outputs: { ...metafile.outputs, ...console.outputs } };
 }
 
 /** Puts the packages with a native part beside the bundle in `out`; gives their names. */

@@ -64,6 +64,16 @@ const RULES: readonly Rule[] = [
     never: /^drivers\/(?!driver\.ts)/,
     why: "only what composes chooses drivers",
   },
+  {
+    from: /^src\/console\//,
+    never: /^(src\/(?!console\/|base\/duration\.ts|service\/page\/told\.ts)|drivers\/|node:|npm:(?!preact|uplot))/,
+    why: "the console runs in a browser and knows of the service only what it is told",
+  },
+  {
+    from: /^src\/(?!console\/)/,
+    never: /^src\/console\/|^npm:(preact|uplot)/,
+    why: "no part of the service runs code of the browser",
+  },
   { from: /^src\/lib\//, never: /^src\/(?!lib\/|model\/|base\/)|^drivers\//, why: "what all rooms share knows none of them" },
   {
     from: /^src\/os\//,
@@ -146,7 +156,7 @@ const RULES: readonly Rule[] = [
 const isTest = (file: string) => file.endsWith(".test.ts");
 const files = ["src", "drivers", "gateway", "simulators", "workbench"]
   .flatMap((top) => readdirSync(top, { recursive: true, encoding: "utf8" }).map((file) => `${top}/${file}`))
-  .filter((file) => file.endsWith(".ts") && !isTest(file));
+  .filter((file) => /\.tsx?$/.test(file) && !isTest(file));
 
 function importsOf(file: string): readonly string[] {
   const found = [...readFileSync(file, "utf8").matchAll(/(?:\bfrom|\bimport)\s*\(?\s*"([^"]+)"/g)].map((match) => match[1] ?? "");

@@ -24,7 +24,7 @@ function takesValues(text: string): boolean {
 }
 
 const isProduction = (file: string): boolean =>
-  file.endsWith(".ts") && !/\.test\.ts$|\/testing(\/|\.ts$)|\/simulator(-[a-z]+)?\.ts$/.test(file);
+  /\.tsx?$/.test(file) && !/\.test\.ts$|\/testing(\/|\.ts$)|\/simulator(-[a-z]+)?\.ts$/.test(file);
 const files = ["src", "drivers"]
   .flatMap((top) => readdirSync(top, { recursive: true, encoding: "utf8" }).map((file) => `${top}/${file}`))
   .filter(isProduction);

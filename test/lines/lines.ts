@@ -30,7 +30,7 @@ function git(args: readonly string[], input = ""): string {
   return stdout;
 }
 
-const isTypeScript = (file: string): boolean => file.endsWith(".ts");
+const isTypeScript = (file: string): boolean => /\.tsx?$/.test(file);
 
 /** Files of the working tree, those that are not committed included. */
 function filesHere(): readonly CountedFile[] {

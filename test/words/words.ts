@@ -17,7 +17,7 @@ const listed = process.argv[2];
 
 let isOver = false;
 for (const [room, most] of Object.entries(budgets)) {
-  const files = globSync(`${room}/**/*.ts`, { cwd: ROOT });
+  const files = globSync(`${room}/**/*.{ts,tsx}`, { cwd: ROOT });
   for (const kind of Object.keys(KINDS) as Kind[]) {
     const found = files.flatMap((file): readonly string[] => {
       const isTest = file.endsWith(".test.ts");

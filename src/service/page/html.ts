@@ -1,4 +1,3 @@
-import { formatDuration } from "../../base/duration.ts";
 import { escapeControls, withoutCredentials } from "../../base/plain-text.ts";
 import { forWords } from "../words/service-words.ts";
 
@@ -50,6 +49,3 @@ const AGE = /<time data-age datetime="([^"]{20,30})"><\/time>/g;
 /** Fills in the ages as they are at `nowMs`, epoch ms: what has not changed but for its age is the same piece. Pure. */
 export const withAges = (text: string, nowMs: number): string =>
   text.replace(AGE, (_, iso: string) => `<time data-age datetime="${iso}">${escapeHtml(forWords(iso, nowMs))}</time>`);
-
-/** The module with which the page's script writes ages: the one function that the terminal's ages come from. */
-export const DURATION_MODULE = `export const formatDuration = ${formatDuration.toString()};\n`;

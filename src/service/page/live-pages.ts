@@ -1,10 +1,11 @@
 import { randomBytes } from "node:crypto";
 import type { ServerResponse } from "node:http";
-import { html } from "./html.ts";
 import type { FromPage, SourceLook, ToPage } from "./messages.ts";
 import { keyOf, PageState } from "./page-state.ts";
-import { keyOfAddress, lookFor, type PageAddress, viewOf } from "./pages.ts";
-import { LiveView, Parts, type View } from "./view.ts";
+import { keyOfAddress, lookFor, type PageAddress, pageOf, viewOf } from "./pages.ts";
+import { GONE } from "./parts.ts";
+import type { Page } from "./shell.ts";
+import { LiveView } from "./view.ts";
 import { Viewers } from "./viewers.ts";
 
 /** The service is asked for its state so often while somebody looks. */
@@ -19,9 +20,9 @@ const LOST_AFTER_MS = 10_000;
 const FRESH_WITHIN_MS = 1500;
 /** Looks at sources in one ask. */
 const MAX_LOOKS = 32;
-/** Of pages that are being loaded; a page beyond shows what is known of it. */
+/** Pages that load at once; a page beyond shows what is known of it. */
 const MAX_WANTED = 128;
-/** Pages that are kept for who has loaded them and watches them in a moment. */
+/** Pages that are kept for viewers who come back to them. */
 const MAX_PAGES = 64;
 
 export interface LivePagesOptions {
@@ -35,12 +36,6 @@ interface KeptPage {
   readonly live: LiveView;
 }
 
-/** A page as it is handed out. */
-export interface LoadedPage {
-  readonly view: View;
-  readonly version: string;
-}
-
 /** The pages as they are now: asks the service for its state, at most once a second for all, and sends what has changed to who looks. */
 export class LivePages {
   readonly #post: LivePagesOptions["post"];
@@ -52,7 +47,7 @@ export class LivePages {
   #version = 1;
   /** By the key of their address. */
   readonly #pages = new Map<string, KeptPage>();
-  /** What pages need that are being loaded. */
+  /** Looks that loading pages need. */
   readonly #wanted = new Map<string, SourceLook>();
   /** Loads that wait for an answer, each for the one to this ask or a later one. */
   #waiting: { readonly ask: number; done(): void }[] = [];
@@ -85,17 +80,16 @@ export class LivePages {
     this.#schedule();
   }
 
-  /** The page as it is now, asked for where what is known of it is old; undefined: there is none. */
-  async load(address: PageAddress): Promise<LoadedPage | undefined> {
+  /** The page without scripts as it is now, asked for where what is known of it is old; undefined: there is none. */
+  async load(address: PageAddress): Promise<Page | undefined> {
     const look = lookFor(address, this.state, this.#now());
     const isKnown = look === undefined || this.state.detail(look) !== undefined;
     const isOld = !this.state.head || this.#now() - this.#askedAllAt >= ASK_EVERY_MS;
     if (!isKnown || isOld) await this.#fresh(isKnown ? undefined : look);
-    const page = this.#page(address, this.#now());
-    return page && { view: page.live.view, version: `${this.#epoch}.${page.live.version}` };
+    return pageOf(address, this.state, this.#now());
   }
 
-  /** Keeps the page of a viewer as it is now. `version`: of `load`, or the last one that was sent. False: there is no such page. */
+  /** Keeps the page of a viewer as it is now. `version`: the last one that was sent, or empty. False: there is no such page. */
   watch(address: PageAddress, version: string, response: ServerResponse, isAdmitted: () => boolean): boolean {
     const nowMs = this.#now();
     if (!this.#page(address, nowMs)) return false;
@@ -203,9 +197,3 @@ export class LivePages {
     this.#schedule();
   }
 }
-
-/** What a viewer sees whose source was removed. */
-const GONE: View = new Parts().view(
-  "Collector",
-  html`<h1>This data source does not exist any more</h1><p><a href="/">All data sources</a></p>`,
-);

@@ -1,26 +1,10 @@
-import { formatBytes } from "../../base/bytes.ts";
-import type { SinkStatus } from "../../model/service-status.ts";
-import { summaryOf } from "../summary.ts";
-import {
-  API_STEP,
-  alarmSteps,
-  bufferWords,
-  changeWords,
-  clockWords,
-  forWords,
-  leftOutWords,
-  noSourcesWords,
-  originWords,
-  reachWords,
-  sinkWords,
-} from "../words/service-words.ts";
-import { sinkStateWords } from "../words/state-words.ts";
-import { foldedNotes, sinkTrouble } from "../words/trouble.ts";
-import { ageOf, type Html, html, paragraphs, timeOf } from "./html.ts";
-import type { PageHead, PageSource } from "./messages.ts";
+import { formatDuration } from "../../base/duration.ts";
+import { ageOf, type Html, html, paragraphs, sentence, timeOf } from "./html.ts";
+import { needsOf } from "./needs.ts";
 import type { PageState } from "./page-state.ts";
-import { levelOf, sourceRow, stateBadge } from "./source-rows.ts";
-import { Parts, type View } from "./view.ts";
+import type { Page } from "./shell.ts";
+import { toldHead, toldSink, toldSource } from "./tell.ts";
+import type { Level, ToldConfiguration, ToldHead, ToldNeed, ToldSink, ToldSource, ToldTrouble } from "./told.ts";
 
 /** Which sources the overview lists. */
 export interface OverviewQuery {
@@ -33,51 +17,84 @@ export interface OverviewQuery {
 
 /** More rows than these are on several pages, those in trouble first. */
 export const ROWS_AT_ONCE = 200;
-const MAX_NOTES_SHOWN = 10;
+export const STARTING = "The collector is starting; its state follows in a moment.";
 
-/** All of the service on a page: its alarms, data sources, data sinks and the configuration. */
-export function overview(state: PageState, query: OverviewQuery, nowMs: number): View {
-  const parts = new Parts();
-  const { head } = state;
-  if (!head) return parts.view("Collector", html`<h1>Collector</h1>\n<p>The collector is starting; its state follows in a moment.</p>`);
-  const root = html`<h1>Collector</h1>
-${parts.add("service", serviceLine(head, state.sources))}
-${parts.add("alarms", alarmsSection(head, nowMs))}
-${sourcesSection(state, query, parts)}
-${sinksSection(state, head, parts)}
-${parts.add("configuration", configurationSection(head))}`;
-  return parts.view(head.alarms.length > 0 ? "! Collector" : "Collector", root);
+/** All of the service on a page without scripts: its alarms, what needs a person, data sources, data sinks and the configuration. */
+export function overviewPage(state: PageState, query: OverviewQuery, nowMs: number): Page {
+  if (!state.head) return { title: "Collector", main: html`<h1>Collector</h1>\n<p>${STARTING}</p>` };
+  const head = toldHead(state.head, state, nowMs);
+  const sources = state.sources.map(toldSource);
+  const sinks = state.head.sinks.map((sink) => toldSink(sink, state));
+  return {
+    title: head.alarms.length > 0 ? "! Collector" : "Collector",
+    main: html`<h1>Collector</h1>
+<p id="service">Version ${head.version}, ${head.collector}, running for ${ageOf(head.startedAt)}: ${head.summary}.</p>
+${alarmsSection(head)}
+${needsSection(needsOf(sources, sinks))}
+${sourcesSection(sources, state, query, head.configuration.noSources)}
+${sinksSection(sinks)}
+${configurationSection(head)}`,
+  };
 }
 
-const serviceLine = ({ version, collector, started_at: startedAt, sinks }: PageHead, sources: readonly PageSource[]): Html =>
-  html`<p id="service">Version ${version}, ${collector}, running for ${ageOf(startedAt)}: ${summaryOf(sources, sinks)}.</p>`;
+const SIGNS: Readonly<Record<Level, string>> = { ok: "✓", note: "!", bad: "✗", none: "–" };
 
-function alarmsSection({ alarms, ...head }: PageHead, nowMs: number): Html {
-  const clock = clockWords(head, nowMs);
-  if (alarms.length === 0 && clock.length === 0) return html`<section id="alarms" hidden></section>`;
+/** A state with its sign: colour is never the only one. Pure. */
+export const stateBadge = (level: Level, words: string): Html =>
+  html`<span class="state ${level}"><span class="sign" aria-hidden="true">${SIGNS[level]}</span> ${words}</span>`;
+
+export const pathOfSource = (name: string): string => `/sources/${encodeURIComponent(name)}`;
+
+export const pathOfSink = (name: string): string => `/sinks/${encodeURIComponent(name)}`;
+
+function alarmsSection({ alarms, alarmSteps, clock }: ToldHead): Html {
+  if (alarms.length === 0 && clock.length === 0) return html``;
   return html`<section id="alarms" aria-labelledby="alarms-title">
 <h2 id="alarms-title">Alarms</h2>
-<ul>${alarms.map((alarm) => html`<li data-alarm class="bad">${stateBadge("bad", "ALARM")} ${paragraphs([`${alarm.text} (for ${forWords(alarm.since, nowMs)})`])}</li>`)}${clock.map(
+<ul>${alarms.map(({ text, since }) => html`<li data-alarm class="bad">${stateBadge("bad", "ALARM")} <p>${sentence(text)} (for ${ageOf(since)})</p></li>`)}${clock.map(
     (words) => html`<li data-clock class="note">${stateBadge("note", "Clock")} ${paragraphs([words])}</li>`,
   )}</ul>
-<div data-field="next-step">${paragraphs(alarmSteps(alarms).map((step) => `Next step: ${step}`))}</div>
+${paragraphs(alarmSteps.map((step) => `Next step: ${step}`))}
+</section>`;
+}
+
+function needsSection(needs: readonly ToldNeed[]): Html {
+  if (needs.length === 0) return html``;
+  return html`<section id="needs" aria-labelledby="needs-title">
+<h2 id="needs-title">Needs somebody</h2>
+<ul>${needs.map(
+    ({
+      level,
+      title,
+      kind,
+      names,
+      count,
+      cause,
+      example,
+      step,
+      since,
+    }) => html`<li class="${level}">${stateBadge(level, title)} ${kind === "sink" ? "data sink" : "data source"}: ${names.map(
+      (name) => html`<a href="${kind === "sink" ? pathOfSink(name) : pathOfSource(name)}">${name}</a> `,
+    )}${count > names.length && html`and ${count - names.length} more`}, for ${ageOf(since)}
+${paragraphs([...example, ...(cause === null ? [] : [cause])])}${step !== null && paragraphs([`Next step: ${step}`])}</li>
+`,
+  )}</ul>
 </section>`;
 }
 
 /** Those that are meant, in the order of the configuration; of very many those in trouble first. Pure. */
-export function listed(sources: readonly PageSource[], { failing, filter }: OverviewQuery): readonly PageSource[] {
+export function listed(sources: readonly ToldSource[], { failing, filter }: OverviewQuery): readonly ToldSource[] {
   const text = filter.toLowerCase();
-  const isMeant = ({ name, type, endpoint }: PageSource): boolean =>
+  const isMeant = ({ name, type, endpoint }: ToldSource): boolean =>
     text === "" || [name, type, endpoint ?? ""].some((part) => part.toLowerCase().includes(text));
   const meant = sources.filter((source) => isMeant(source) && (!failing || isInTrouble(source)));
   if (meant.length <= ROWS_AT_ONCE) return meant;
   return [...meant.filter(isInTrouble), ...meant.filter((source) => !isInTrouble(source))];
 }
 
-const isInTrouble = (source: PageSource): boolean => ["bad", "note"].includes(levelOf(source));
+const isInTrouble = ({ level }: ToldSource): boolean => level === "bad" || level === "note";
 
-function sourcesSection(state: PageState, query: OverviewQuery, parts: Parts): Html {
-  const { sources } = state;
+function sourcesSection(sources: readonly ToldSource[], state: PageState, query: OverviewQuery, noSources: string): Html {
   const found = listed(sources, query);
   const pages = Math.max(1, Math.ceil(found.length / ROWS_AT_ONCE));
   const page = Math.min(query.page, pages);
@@ -91,17 +108,44 @@ function sourcesSection(state: PageState, query: OverviewQuery, parts: Parts): H
 </form>
 ${
   rows.length === 0
-    ? html`<p>${sources.length === 0 && state.head ? noSourcesWords(state.head.config) : "No data source fits."}</p>`
-    : html`<table class="sources" role="table">
+    ? html`<p>${sources.length === 0 ? noSources : "No data source fits."}</p>`
+    : html`<div class="wide"><table class="plain">
 <caption class="hidden">Data sources with their states</caption>
-<thead role="rowgroup"><tr role="row"><th scope="col" role="columnheader">Source</th><th scope="col" role="columnheader">State</th><th scope="col" role="columnheader">Since</th><th scope="col" role="columnheader">Reason</th><th scope="col" role="columnheader">Next step</th><th scope="col" role="columnheader">Value</th></tr></thead>
-<tbody role="rowgroup">
-${rows.map((source) => sourceRow(source, state, parts))}</tbody>
-</table>`
+<thead><tr><th scope="col">Source</th><th scope="col">State</th><th scope="col">Since</th><th scope="col">Reason and next step</th><th scope="col">Value</th></tr></thead>
+<tbody>
+${rows.map((source) => sourceRow(source, state))}</tbody>
+</table></div>`
 }
 ${pages > 1 && pager(query, page, pages, found.length)}
 </section>`;
 }
+
+function sourceRow(source: ToldSource, state: PageState): Html {
+  const { uuid, name, type, endpoint, intervalMs, level, since } = source;
+  const glimpse = state.glimpse(uuid);
+  const value = glimpse && `${glimpse.value ?? "bad"}${glimpse.value !== null && glimpse.unit !== null ? ` ${glimpse.unit}` : ""}`;
+  return html`<tr data-source="${name}" class="${level}">
+<th scope="row"><a href="${pathOfSource(name)}">${name}</a> <span class="kind">${type} ${endpoint ?? ""}${intervalMs > 0 && html`, every ${formatDuration(intervalMs)}`}</span></th>
+<td data-field="state">${stateBadge(level, source.state)}</td>
+<td data-field="since">${ageOf(since)}</td>
+<td data-field="reason">${reasonOf(source)}</td>
+<td data-field="value">${glimpse && html`${glimpse.variable} <strong>${value}</strong>`}</td>
+</tr>
+`;
+}
+
+/** Why it fails, which of its variables are bad, what else there is to know, and what to do. Pure. */
+export function reasonOf({ trouble, faults, moreFaults, faultSteps, notes, moreNotes }: ToldSource): Html {
+  return html`${troubleOf(trouble)}${paragraphs(faults)}${moreFaults > 0 && html`<p>… ${moreFaults} more bad variables</p>`}${paragraphs(faultSteps.map((step) => `Next step: ${step}`))}${notesOf(notes, moreNotes)}`;
+}
+
+const troubleOf = (trouble: ToldTrouble | null): Html =>
+  trouble === null
+    ? html``
+    : html`<p class="sentence">${trouble.sentence}</p>${paragraphs([trouble.detail, trouble.cause, `Next step: ${trouble.step}`])}${trouble.nextTry !== null && html`<p>Next try: ${timeOf(trouble.nextTry)}</p>`}`;
+
+const notesOf = (notes: readonly string[], more: number): Html =>
+  html`${paragraphs(notes.map((note) => `Note: ${note}`))}${more > 0 && html`<p>… ${more} more notes</p>`}`;
 
 function pager({ filter, failing }: OverviewQuery, page: number, pages: number, count: number): Html {
   const link = (to: number, words: string): Html => {
@@ -113,70 +157,36 @@ function pager({ filter, failing }: OverviewQuery, page: number, pages: number, 
   }${page < pages && link(page + 1, "Next page")}</p></nav>`;
 }
 
-function sinksSection(state: PageState, { sinks }: PageHead, parts: Parts): Html {
-  return html`<section id="sinks" aria-labelledby="sinks-title">
+const sinksSection = (sinks: readonly ToldSink[]): Html => html`<section id="sinks" aria-labelledby="sinks-title">
 <h2 id="sinks-title">Data sinks</h2>
-${sinks.length === 0 ? html`<p>No data sinks are configured.</p>` : sinks.map((sink) => parts.add(`k-${sink.uuid}`, sinkArticle(sink, state)))}
+${sinks.length === 0 ? html`<p>No data sinks are configured.</p>` : sinks.map((sink) => sinkArticle(sink))}
 </section>`;
-}
 
-function sinkArticle(sink: SinkStatus, state: PageState): Html {
-  const { uuid, name, type, endpoint, ledger, warnings } = sink;
-  const trouble = sinkTrouble(sink);
-  const level = sink.state === "ERROR" ? "bad" : warnings.length > 0 ? "note" : sink.state === "OK" ? "ok" : "none";
-  const notes = foldedNotes(warnings).map((note) => `Note: ${note}`);
-  const since = trouble?.since ?? sink.since;
-  return html`<article id="k-${uuid}" data-sink="${name ?? uuid}" class="${level}" aria-labelledby="t-${uuid}">
-<h3 id="t-${uuid}">${name ?? uuid} <span class="kind">${type} ${endpoint ?? ""}</span></h3>
-<dl>
-<dt>State</dt><dd data-field="state">${stateBadge(level, sinkStateWords(sink))} for ${ageOf(since)} <span class="exact">${timeOf(since)}</span></dd>
-<dt>Backlog</dt><dd data-field="backlog">${ledger ? html`${ledger.pending} values wait, ${ledger.delivered} of ${ledger.accepted - ledger.filtered} delivered${ledger.unconfirmed > 0 && `, ${ledger.unconfirmed} sent without confirmation`}` : "it keeps no account"}</dd>
-<dt>Reason</dt><dd data-field="reason">${trouble && html`<p class="sentence">${trouble.sentence}</p><p>${trouble.detail}</p><p>${trouble.cause}</p>`}${paragraphs([...sinkWords(sink), ...notes.slice(0, MAX_NOTES_SHOWN)])}${notes.length > MAX_NOTES_SHOWN && html`<p>… ${notes.length - MAX_NOTES_SHOWN} more notes</p>`}</dd>
-<dt>Next step</dt><dd data-field="next-step">${trouble && paragraphs([trouble.nextStep])}${trouble?.nextTry && html`<p>Next try: ${timeOf(trouble.nextTry)}</p>`}</dd>
-</dl>
-${ledger && hoursTable(uuid, state)}
+export function sinkArticle({ uuid, name, type, endpoint, level, state, since, trouble, words, notes, moreNotes, ledger }: ToldSink): Html {
+  return html`<article data-sink="${name}" class="${level}" aria-labelledby="t-${uuid}">
+<h3 id="t-${uuid}"><a href="${pathOfSink(name)}">${name}</a> <span class="kind">${type} ${endpoint ?? ""}</span></h3>
+<p>${stateBadge(level, state)} for ${ageOf(since)}; ${ledger ? html`${ledger.pending} values wait, ${ledger.delivered} of ${ledger.accepted - ledger.filtered} delivered${ledger.unconfirmed > 0 && `, ${ledger.unconfirmed} sent without confirmation`}` : "it keeps no account"}</p>
+${troubleOf(trouble)}${paragraphs(words)}${notesOf(notes, moreNotes)}
 </article>
 `;
 }
 
-function hoursTable(uuid: string, state: PageState): Html {
-  const rows = state
-    .hoursOf(uuid)
-    .map(
-      ({ at, accepted, delivered, unconfirmed, dropped, pending }) =>
-        html`<tr><th scope="row">${timeOf(new Date(at).toISOString())}</th><td>${accepted}</td><td>${delivered}</td><td>${unconfirmed}</td><td>${dropped}</td><td>${pending}</td></tr>\n`,
-    );
-  return html`<details data-field="ledger"><summary>Ledger in hours</summary>
-<table class="numbers">
-<caption>Values of each hour that the page has seen, at most 48</caption>
-<thead><tr><th scope="col">Hour</th><th scope="col">Accepted</th><th scope="col">Delivered</th><th scope="col">Unconfirmed</th><th scope="col">Dropped</th><th scope="col">Waiting at its end</th></tr></thead>
-<tbody>
-${rows}</tbody>
-</table>
-</details>`;
-}
-
-function configurationSection({ config, buffer }: PageHead): Html {
-  const { api_url: apiUrl, since, ok, message, warnings, taken_at: takenAt, changed } = config;
-  const [bufferLine = "", ...lossLines] = bufferWords(buffer);
-  const leftOut = leftOutWords(config);
-  const { bytes, max_bytes: maxBytes, used_bytes: used = bytes, drop_at_bytes: dropAt = maxBytes } = buffer;
-  const share = Math.min(100, Math.round((100 * used) / Math.max(1, dropAt)));
+function configurationSection({ configuration, buffer }: ToldHead): Html {
+  const { origin, takenAt, apiUrl, isReachable, reach, since, problems, leftOut, notes, moreNotes } = configuration;
+  const [bufferLine = "", ...lossLines] = buffer.words;
   return html`<section id="configuration" aria-labelledby="configuration-title">
 <h2 id="configuration-title">Configuration and buffer</h2>
 <dl>
-<dt>Configuration</dt><dd data-field="configuration">${originWords(config)}${takenAt && html`, taken ${timeOf(takenAt)} (${ageOf(takenAt)} ago)`}</dd>
-${
-  changed !== undefined &&
-  html`<dt>Last change</dt><dd data-field="changed">${changed === null ? "not changed yet" : html`${timeOf(changed.at)} (${ageOf(changed.at)} ago) by ${changeWords(changed)}. <code>collector api audit</code> lists all.`}</dd>
-`
-}<dt>API</dt><dd data-field="api">${apiUrl}: ${stateBadge(ok ? "ok" : "note", reachWords(config))}${since !== null && html` for ${ageOf(since)}`}${!ok && message !== null && paragraphs([message, `Next step: ${API_STEP}`])}</dd>
-${
-  leftOut !== undefined &&
-  html`<dt>Left out</dt><dd data-field="left-out">${stateBadge("note", leftOut)}</dd>
-`
-}<dt>Buffer</dt><dd data-field="buffer"><meter min="0" max="100" value="${share}" aria-label="Buffer in use">${share} %</meter> <span>${bufferLine}, ${formatBytes(Math.max(0, dropAt - used))} free</span>${paragraphs(lossLines)}</dd>
+<dt>Configuration</dt><dd>${origin}${takenAt !== null && html`, taken ${timeOf(takenAt)} (${ageOf(takenAt)} ago)`}</dd>
+${changedOf(configuration)}<dt>API</dt><dd>${apiUrl}: ${stateBadge(isReachable ? "ok" : "note", reach)}${since !== null && html` for ${ageOf(since)}`}${paragraphs(problems)}</dd>
+${leftOut !== null && html`<dt>Left out</dt><dd>${stateBadge("note", leftOut)}</dd>\n`}<dt>Buffer</dt><dd><meter min="0" max="100" value="${buffer.share}" aria-label="Buffer in use">${buffer.share} %</meter> ${bufferLine}, ${buffer.free} free${paragraphs(lossLines)}</dd>
 </dl>
-${warnings.length > 0 && html`<div data-field="notes">${paragraphs(warnings.slice(0, MAX_NOTES_SHOWN).map((note) => `Note: ${note}`))}${warnings.length > MAX_NOTES_SHOWN && html`<p>… ${warnings.length - MAX_NOTES_SHOWN} more notes</p>`}</div>`}
+${notesOf(notes, moreNotes)}
 </section>`;
 }
+
+const changedOf = ({ changed }: ToldConfiguration): Html =>
+  changed === undefined
+    ? html``
+    : html`<dt>Last change</dt><dd>${changed === null ? "not changed yet" : html`${timeOf(changed.at)} (${ageOf(changed.at)} ago) by ${changed.by}. <code>collector api audit</code> lists all.`}</dd>
+`;

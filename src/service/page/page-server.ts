@@ -9,7 +9,7 @@ import type { Asset } from "./assets.ts";
 import { html } from "./html.ts";
 import type { LivePages } from "./live-pages.ts";
 import { addressOf } from "./pages.ts";
-import { Parts, shell, type View } from "./view.ts";
+import { type Page, shell } from "./shell.ts";
 
 export interface PageServerOptions {
   readonly pages: LivePages;
@@ -82,10 +82,9 @@ export class PageServer {
 
   async #page(url: string, response: ServerResponse, method: string): Promise<void> {
     const address = addressOf(url);
-    const found = address && (await this.#options.pages.load(address));
-    if (!found) return this.#message(response, 404, "There is no such page, or no data source of this name.");
-    const live = { path: url, version: found.version };
-    const text = shell({ view: found.view, live, isLoggedIn: !this.#gate.isOpen, nowMs: Date.now() });
+    const page = address && (await this.#options.pages.load(address));
+    if (!page) return this.#message(response, 404, "There is no such page, or no data source of this name.");
+    const text = shell({ page, isLive: true, isLoggedIn: !this.#gate.isOpen, nowMs: Date.now() });
     send(response, 200, "text/html; charset=utf-8", text, method);
   }
 
@@ -155,28 +154,28 @@ export class PageServer {
   }
 
   #message(response: ServerResponse, status: number, words: string): void {
-    const view = new Parts().view("Collector", html`<h1>Collector</h1><p>${words}</p><p><a href="/">To the overview</a></p>`);
-    this.#html(response, status, view);
+    this.#html(response, status, {
+      title: "Collector",
+      main: html`<h1>Collector</h1><p>${words}</p><p><a href="/">To the overview</a></p>`,
+    });
   }
 
-  #html(response: ServerResponse, status: number, view: View): void {
+  #html(response: ServerResponse, status: number, page: Page): void {
     if (response.destroyed) return;
-    send(response, status, "text/html; charset=utf-8", shell({ view, isLoggedIn: false, nowMs: Date.now() }), "GET");
+    send(response, status, "text/html; charset=utf-8", shell({ page, isLive: false, isLoggedIn: false, nowMs: Date.now() }), "GET");
   }
 }
 
-function loginPage(problem: string | undefined): View {
-  return new Parts().view(
-    "Log in: Collector",
-    html`<h1>Log in</h1>
+const loginPage = (problem: string | undefined): Page => ({
+  title: "Log in: Collector",
+  main: html`<h1>Log in</h1>
 <form method="post" action="/login">
 ${problem !== undefined && html`<p role="alert" class="state bad">✗ ${problem}</p>`}
 <p><label for="token">Token</label> <input id="token" name="token" type="password" autocomplete="current-password" required autofocus></p>
 <p>It is the first line of the file that <code>page.token_file</code> names in the collector's settings.</p>
 <button type="submit">Log in</button>
 </form>`,
-  );
-}
+});
 
 function isOwnOrigin({ headers }: IncomingMessage): boolean {
   const { origin, host } = headers;

@@ -1,8 +1,8 @@
+import type { Sample } from "../../agent/live-values.ts";
 import type { SinkStatus, SourceStatus } from "../../model/service-status.ts";
 import type { LiveReadout, PlanView } from "../../model/source-insight.ts";
 import { errorWords } from "../words/state-words.ts";
 import type { PageHead, PageSource, SourceLook, SourceView, ToPage } from "./messages.ts";
-import { numberOf, Ring } from "./sparkline.ts";
 
 /** A state of a source, and when it began. */
 export interface StateChange {
@@ -24,15 +24,10 @@ export interface LedgerHour {
   readonly pending: number;
 }
 
-/** The last value of a source and those before it. */
-interface Glimpse {
-  readonly variable: string;
-  readonly unit: string | null;
-  readonly value: string | null;
-  readonly ring: Ring;
-}
+/** Values a second are those of at least this span, so that one slow readout is no jump. */
+const RATE_OVER_MS = 10_000;
 
-/** What is known of a source that somebody looks at in detail. */
+/** A source in detail, while somebody looks at it. */
 export interface Detail {
   readonly source: SourceStatus;
   readonly plan: PlanView | null | undefined;
@@ -40,24 +35,23 @@ export interface Detail {
   readonly planAt: number;
   readonly readout: LiveReadout | null;
   readonly matching: number;
-  /** By variable. */
-  readonly rings: ReadonlyMap<string, Ring>;
 }
 
 const MAX_CHANGES = 50;
-/** Looks that are kept with the lines of their variables; the one of longest ago goes first. */
+/** Looks that are kept; the one of longest ago goes first. */
 const MAX_DETAILS = 32;
 const HOUR_MS = 3_600_000;
 const HOURS = 48;
 
-/** What the page knows of the service: the newest state, and as much of the past as it keeps, each within its bound. */
+/** The page's knowledge of the service: the newest state, and as much of the past as it keeps, each within its bound. */
 export class PageState {
   head: PageHead | undefined;
   #order: readonly string[] = [];
   readonly #sources = new Map<string, PageSource>();
-  readonly #glimpses = new Map<string, Glimpse>();
+  readonly #glimpses = new Map<string, Sample>();
   readonly #changes = new Map<string, StateChange[]>();
   readonly #details = new Map<string, Detail>();
+  #rates: { readonly at: number; readonly values: number }[] = [];
   readonly #hours = new Map<string, { hours: LedgerHour[]; last: LedgerTotals }>();
 
   /** In the order of the configuration. */
@@ -70,7 +64,7 @@ export class PageState {
     return this.#sources.get(name.toLowerCase()) ?? this.sources.find((source) => source.name === name);
   }
 
-  glimpse(uuid: string): Glimpse | undefined {
+  glimpse(uuid: string): Sample | undefined {
     return this.#glimpses.get(uuid);
   }
 
@@ -103,16 +97,27 @@ export class PageState {
 
   takeAnswer({ head, samples, views }: Extract<ToPage, { type: "answer" }>, nowMs: number): void {
     this.head = head;
-    for (const [uuid, { variable, unit, value, at }] of samples) {
-      if (!this.#sources.has(uuid)) continue;
-      const known = this.#glimpses.get(uuid);
-      const ring = known?.variable === variable ? known.ring : new Ring();
-      const number = numberOf(value);
-      if (number !== undefined) ring.add({ at, value: number });
-      this.#glimpses.set(uuid, { variable, unit, value, ring });
-    }
+    for (const [uuid, sample] of samples) if (this.#sources.has(uuid)) this.#glimpses.set(uuid, sample);
+    this.#takeRate(head, nowMs);
     for (const view of views) this.#takeView(view, nowMs);
     this.#takeLedgers(head.sinks, nowMs);
+  }
+
+  /** Values accepted in a second: of the sink that takes most, and those that report by exception spared. */
+  #takeRate({ sinks, buffer }: PageHead, nowMs: number): void {
+    const values = buffer.suppressed + Math.max(0, ...sinks.map(({ ledger }) => ledger?.accepted ?? 0));
+    const first = this.#rates[0];
+    if (first && values < first.values) this.#rates = [];
+    this.#rates.push({ at: nowMs, values });
+    const from = this.#rates.findLastIndex(({ at }) => nowMs - at >= RATE_OVER_MS);
+    if (from > 0) this.#rates = this.#rates.slice(from);
+  }
+
+  /** Null: not known yet, or no sink keeps an account. */
+  get valuesPerS(): number | null {
+    const [first, last] = [this.#rates[0], this.#rates.at(-1)];
+    if (!first || !last || last.at - first.at < RATE_OVER_MS / 4) return null;
+    return Math.round((last.values - first.values) / ((last.at - first.at) / 1000));
   }
 
   #noteState({ uuid, since, status: { state }, error }: PageSource): void {
@@ -128,16 +133,9 @@ export class PageState {
   #takeView({ look, source, plan, readout, matching }: SourceView, nowMs: number): void {
     const key = keyOf(look);
     const known = this.#details.get(key);
-    const rings = new Map<string, Ring>();
-    for (const { uuid, value, quality } of readout?.values ?? []) {
-      const ring = known?.rings.get(uuid) ?? new Ring();
-      const number = quality === "bad" ? null : quality === "none" ? undefined : numberOf(value);
-      if (number !== undefined && readout) ring.add({ at: Date.parse(readout.time), value: number });
-      rings.set(uuid, ring);
-    }
     this.#details.delete(key);
     const ofPlan = plan === undefined ? { plan: known?.plan, planAt: known?.planAt ?? 0 } : { plan, planAt: nowMs };
-    this.#details.set(key, { source, ...ofPlan, readout, matching, rings });
+    this.#details.set(key, { source, ...ofPlan, readout, matching });
     for (const oldest of [...this.#details.keys()].slice(0, Math.max(0, this.#details.size - MAX_DETAILS))) this.#details.delete(oldest);
   }
 

@@ -1,14 +1,19 @@
 import { html } from "./html.ts";
 import type { SourceLook } from "./messages.ts";
-import { type OverviewQuery, overview } from "./overview.ts";
+import { type OverviewQuery, overviewPage, STARTING } from "./overview.ts";
 import type { PageState } from "./page-state.ts";
+import { overviewParts, sinkParts, sourceParts } from "./parts.ts";
+import type { Page } from "./shell.ts";
+import { sinkPage } from "./sink-page.ts";
 import { lookOf, PLAN_EVERY_MS, type SourceQuery, sourcePage } from "./source-page.ts";
-import { Parts, type View } from "./view.ts";
+import { toldSink } from "./tell.ts";
+import type { View } from "./view.ts";
 
 /** A page that there is, by its path and query. */
 export type PageAddress =
   | { readonly type: "overview"; readonly query: OverviewQuery }
-  | { readonly type: "source"; readonly name: string; readonly query: SourceQuery };
+  | { readonly type: "source"; readonly name: string; readonly query: SourceQuery }
+  | { readonly type: "sink"; readonly name: string };
 
 const MAX_FILTER = 100;
 const MAX_PAGE = 10_000;
@@ -22,10 +27,11 @@ export function addressOf(path: string): PageAddress | undefined {
   const given = Number(searchParams.get("page") ?? 1);
   const page = Number.isInteger(given) && given >= 1 && given <= MAX_PAGE ? given : 1;
   if (pathname === "/") return { type: "overview", query: { failing: searchParams.get("show") === "failing", filter, page } };
-  const name = /^\/sources\/([^/]+)$/.exec(pathname)?.[1];
+  const [, room, name] = /^\/(sources|sinks)\/([^/]+)$/.exec(pathname) ?? [];
   if (name === undefined) return undefined;
   try {
-    return { type: "source", name: decodeURIComponent(name), query: { filter, page } };
+    const decoded = decodeURIComponent(name);
+    return room === "sinks" ? { type: "sink", name: decoded } : { type: "source", name: decoded, query: { filter, page } };
   } catch {
     return undefined;
   }
@@ -34,21 +40,37 @@ export function addressOf(path: string): PageAddress | undefined {
 /** As `addressOf` reads it again: pages that are the same have one key. Pure. */
 export const keyOfAddress = (address: PageAddress): string => JSON.stringify(address);
 
-/** Undefined: the service has no such source. */
+/** A page of the console; undefined: the service has no such source. */
 export function viewOf(address: PageAddress, state: PageState, nowMs: number): View | undefined {
-  if (address.type === "overview") return overview(state, address.query, nowMs);
+  if (address.type === "overview" || !state.head) return overviewParts(state, nowMs);
+  if (address.type === "sink") {
+    const sink = sinkOf(address.name, state);
+    return sink && sinkParts(sink, state, nowMs);
+  }
   const source = state.find(address.name);
-  if (source) return sourcePage(source, state, address.query);
-  return state.head
-    ? undefined
-    : new Parts().view(address.name, html`<h1>${address.name}</h1><p>The collector is starting; its state follows in a moment.</p>`);
+  if (source) return sourceParts(source, state, state.detail(lookOf(source.uuid, address.query)), nowMs);
+  return undefined;
 }
 
-/** What the service is asked for so that the page can be shown; undefined: nothing in detail. */
-export function lookFor(address: PageAddress, state: PageState, nowMs: number): SourceLook | undefined {
-  if (address.type === "overview") return undefined;
+/** By name or uuid. */
+const sinkOf = (name: string, { head }: PageState) => head?.sinks.find((sink) => sink.name === name || sink.uuid === name.toLowerCase());
+
+/** The page without scripts; undefined: the service has no such source. */
+export function pageOf(address: PageAddress, state: PageState, nowMs: number): Page | undefined {
+  if (address.type === "overview") return overviewPage(state, address.query, nowMs);
+  if (!state.head) return { title: address.name, main: html`<h1>${address.name}</h1><p>${STARTING}</p>` };
+  if (address.type === "sink") {
+    const sink = sinkOf(address.name, state);
+    return sink && sinkPage(toldSink(sink, state));
+  }
   const source = state.find(address.name);
-  if (!source) return undefined;
+  return source && sourcePage(source, state, address.query);
+}
+
+/** The look that a page needs of the service; undefined: none in detail. */
+export function lookFor(address: PageAddress, state: PageState, nowMs: number): SourceLook | undefined {
+  const source = address.type === "source" ? state.find(address.name) : undefined;
+  if (!source || address.type !== "source") return undefined;
   const look = lookOf(source.uuid, address.query);
   const detail = state.detail(look);
   return { ...look, hasPlan: detail === undefined || nowMs - detail.planAt >= PLAN_EVERY_MS };

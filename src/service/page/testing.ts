@@ -1,4 +1,5 @@
 import { MessageChannel } from "node:worker_threads";
+import { consoleOfSources } from "../../../package/console.ts";
 import type { Glance } from "../../agent/agent.ts";
 import type { Sample } from "../../agent/live-values.ts";
 import type { Look } from "../../agent/source.ts";
@@ -135,7 +136,7 @@ export async function startTestPage(data: Partial<PageWorkerData> & { readonly r
     else if (message.type === "log") logged.push(JSON.stringify(message));
     else if (message.type === "stopped") stopped.resolve();
   });
-  const assets = loadAssets(new URL("./assets/", import.meta.url));
+  const assets = loadAssets(await consoleOfSources());
   void runPage(port1, { listen: "127.0.0.1:0", retryMs: 50, ...data, assets });
   return {
     url: (await listening.promise).replace(/\/$/, ""),

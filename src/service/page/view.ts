@@ -1,54 +1,37 @@
-import { Html, html, withAges } from "./html.ts";
+import { toJson } from "../../base/json.ts";
+import { escapeControls, withoutCredentials } from "../../base/plain-text.ts";
 
-/** A page as it is now: `root` with parts in it, each with an id of its own, which may have parts in them. Ages are not filled in. */
+/** A page of the console as it is now: its parts by id, each as JSON text. */
 export interface View {
   readonly title: string;
-  readonly root: string;
   readonly parts: ReadonlyMap<string, string>;
 }
 
-const SLOT = /<!--part:([\w-]+)-->/g;
+/** Texts of parts that were written last: what has not changed is the same object. */
+const WRITTEN = new WeakMap<object, string>();
 
-/** Collects the parts of a page while it is written. */
-export class Parts {
-  readonly #parts = new Map<string, string>();
-
-  /** The place where the part is in the page. Its outermost element must have this id. */
-  add(id: string, part: Html): Html {
-    this.#parts.set(id, part.text);
-    return new Html(`<!--part:${id}-->`);
-  }
-
-  view(title: string, root: Html): View {
-    return { title, root: root.text, parts: this.#parts };
-  }
+/** A part as JSON text: nothing in a text from outside steers the page or is a password of a URL. Pure. */
+export function partText(part: unknown): string {
+  const isKept = typeof part === "object" && part !== null;
+  const known = isKept ? WRITTEN.get(part) : undefined;
+  if (known !== undefined) return known;
+  const text = toJson(part, (value) => (typeof value === "string" ? escapeControls(withoutCredentials(value)) : value));
+  if (isKept) WRITTEN.set(part, text);
+  return text;
 }
 
-/** The text with its parts in it, and with the ages of now. Pure. */
-export function whole(text: string, parts: View["parts"], nowMs: number): string {
-  const filled = (one: string): string => one.replace(SLOT, (_, id: string) => filled(parts.get(id) ?? ""));
-  return withAges(filled(text), nowMs);
-}
-
-/** What changes of a page reach who looks at it: `main` is all of it. */
-export type PartChanges = Readonly<Record<string, string>>;
-
-/**
- * A page over its versions: which of its parts are others since a version, for viewers that saw that one. Versions are above zero.
- */
+/** A page over its versions: which of its parts are others since a version, for viewers that saw that one. Versions are above zero. */
 export class LiveView {
   #view: View;
-  /** What it began with: whoever saw an earlier version gets all of it. */
+  /** Its first version: a viewer of an earlier one gets all parts. */
   readonly #first: number;
   #version: number;
-  #rootVersion: number;
   readonly #partVersions = new Map<string, number>();
 
   constructor(view: View, version: number) {
     this.#view = view;
     this.#first = version;
     this.#version = version;
-    this.#rootVersion = version;
   }
 
   get version(): number {
@@ -60,11 +43,7 @@ export class LiveView {
   }
 
   take(view: View, version: number): void {
-    let isOther = false;
-    if (view.root !== this.#view.root || view.title !== this.#view.title) {
-      this.#rootVersion = version;
-      isOther = true;
-    }
+    let isOther = view.title !== this.#view.title;
     for (const [id, part] of view.parts)
       if (part !== this.#view.parts.get(id)) {
         this.#partVersions.set(id, version);
@@ -75,53 +54,13 @@ export class LiveView {
     if (isOther) this.#version = version;
   }
 
-  /** What is another since the version that a viewer has seen; undefined: nothing. */
-  since(seen: number, nowMs: number): PartChanges | undefined {
-    const { root, parts } = this.#view;
-    if (seen < this.#first || seen < this.#rootVersion) return { main: whole(root, parts, nowMs) };
-    const changed = [...this.#partVersions].flatMap(([id, version]) =>
-      version > seen ? [[id, whole(parts.get(id) ?? "", parts, nowMs)] as const] : [],
-    );
-    return changed.length === 0 ? undefined : Object.fromEntries(changed);
+  /** The parts that are others since the version that a viewer has seen, as the text of a JSON object; undefined: none. */
+  since(seen: number): string | undefined {
+    const { parts } = this.#view;
+    const isNew = seen < this.#first;
+    const changed = isNew
+      ? [...parts]
+      : [...this.#partVersions].flatMap(([id, at]) => (at > seen ? [[id, parts.get(id) ?? "null"] as const] : []));
+    return changed.length === 0 && !isNew ? undefined : `{${changed.map(([id, text]) => `${JSON.stringify(id)}:${text}`).join(",")}}`;
   }
-}
-
-export interface ShellOptions {
-  readonly view: View;
-  /** What the script asks for the changes of; absent: nothing is live. */
-  readonly live?: { readonly path: string; readonly version: string } | undefined;
-  /** True: somebody has logged in, and may log out. */
-  readonly isLoggedIn: boolean;
-  readonly nowMs: number;
-}
-
-/** The document around a page. Pure. */
-export function shell({ view, live, isLoggedIn, nowMs }: ShellOptions): string {
-  const main = new Html(whole(view.root, view.parts, nowMs));
-  const script = live && html`<script type="module" src="/assets/page.js"></script>`;
-  return `<!doctype html>\n${
-    html`<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<meta name="color-scheme" content="light dark">
-<title>${view.title}</title>
-<link rel="icon" href="/assets/icon.svg" type="image/svg+xml">
-<link rel="stylesheet" href="/assets/page.css">
-${script}
-</head>
-<body>
-<a class="skip" href="#main">Skip to the content</a>
-<header>
-<nav aria-label="Pages"><a href="/">Collector</a>${live && html` <a href="/#sinks">Data sinks</a> <a href="/#configuration">Configuration</a>`}</nav>
-${live && html`<p id="live" role="status" aria-live="polite">As of ${new Date(nowMs).toISOString().slice(11, 19)} UTC</p>`}
-${isLoggedIn && html`<form method="post" action="/logout"><button type="submit">Log out</button></form>`}
-</header>
-<main id="main" tabindex="-1"${live && html` data-path="${live.path}" data-version="${live.version}"`}>
-${main}
-</main>
-</body>
-</html>
-`.text
-  }`;
 }

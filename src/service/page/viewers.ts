@@ -1,5 +1,5 @@
 import type { ServerResponse } from "node:http";
-import type { LiveView } from "./view.ts";
+import { type LiveView, partText } from "./view.ts";
 
 /** People who look at once. */
 export const MAX_VIEWERS = 32;
@@ -71,9 +71,9 @@ export class Viewers {
     for (const viewer of this.#viewers) {
       const live = viewOf(viewer.page);
       if (!live || !this.#canTake(viewer) || !this.#mayLook(viewer)) continue;
-      const parts = live.since(viewer.seen, nowMs);
-      if (parts) {
-        const data = JSON.stringify({ title: live.view.title, at: new Date(nowMs).toISOString(), parts });
+      const parts = live.since(viewer.seen);
+      if (parts !== undefined) {
+        const data = `{"title":${partText(live.view.title)},"at":"${new Date(nowMs).toISOString()}","parts":${parts}}`;
         this.#write(viewer, `id: ${epoch}.${live.version}\nevent: parts\ndata: ${data}\n\n`);
         viewer.seen = live.version;
       } else if (this.#now() - viewer.sentAt >= QUIET_MS) this.#write(viewer, ":\n\n");

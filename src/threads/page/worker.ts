@@ -9,5 +9,11 @@ if (!parentPort) throw new Error("this is a worker's entry; start it with new Wo
 // A page that was left half-way is asked for again, and the state comes again from the service.
 guardWorker(parentPort, { goesOn: false });
 const bundled = new URL("../../page/", import.meta.url);
-const folder = existsSync(bundled) ? bundled : new URL("../../service/page/assets/", import.meta.url);
-await runPage(parentPort, { ...(workerData as PageWorkerData), assets: loadAssets(folder) });
+await runPage(parentPort, { ...(workerData as PageWorkerData), assets: loadAssets(existsSync(bundled) ? bundled : await ofSources()) });
+
+/** A collector that runs from its sources bundles the console at its start; a package has it. */
+async function ofSources(): Promise<URL> {
+  const bundler = new URL("../../../package/console.ts", import.meta.url).href;
+  const { consoleOfSources } = (await import(bundler)) as { consoleOfSources(): Promise<URL> };
+  return consoleOfSources();
+}

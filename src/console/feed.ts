@@ -1,0 +1,126 @@
+import type { ToldEvent, ToldParts, ToldSample, ToldVariable } from "../service/page/told.ts";
+
+/** Points of a sparkline at most. */
+const MAX_POINTS = 60;
+
+/** Null: the reading was bad. */
+export type Line = readonly (number | null)[];
+
+export type FeedState = "starting" | "live" | "away";
+
+/** The open page's state, kept up to date by the collector's stream of events. */
+export class Feed {
+  #events: EventSource | undefined;
+  #path = "";
+  #parts = new Map<string, unknown>();
+  /** By the id of the part that has the newest value. */
+  readonly #lines = new Map<string, (number | null)[]>();
+  readonly #listeners = new Set<() => void>();
+  #state: FeedState = "starting";
+  /** How far the collector's clock is ahead of this one's. */
+  #clockAheadMs = 0;
+  version = 0;
+
+  get state(): FeedState {
+    return this.#state;
+  }
+
+  /** Epoch ms by the collector's clock. */
+  get nowMs(): number {
+    return Date.now() + this.#clockAheadMs;
+  }
+
+  part<Id extends keyof ToldParts>(id: Id): ToldParts[Id] | undefined {
+    return this.#parts.get(id) as ToldParts[Id] | undefined;
+  }
+
+  /** A part with a uuid in its id, such as `s-UUID`. */
+  piece<Told>(id: string): Told | undefined {
+    return this.#parts.get(id) as Told | undefined;
+  }
+
+  line(id: string): Line {
+    return this.#lines.get(id) ?? [];
+  }
+
+  /** Returns what ends it. */
+  subscribe(listener: () => void): () => void {
+    this.#listeners.add(listener);
+    return () => this.#listeners.delete(listener);
+  }
+
+  /** Opens the stream of another page; what was told of the one before stays until the new one begins. */
+  open(path: string): void {
+    if (path === this.#path) return;
+    this.#path = path;
+    this.#events?.close();
+    const events = new EventSource(`/events?path=${encodeURIComponent(path)}`);
+    let isFirst = true;
+    this.#events = events;
+    events.addEventListener("parts", (event) => {
+      this.#take(JSON.parse((event as MessageEvent<string>).data) as ToldEvent, isFirst);
+      isFirst = false;
+    });
+    events.addEventListener("login", () => location.reload());
+    events.onopen = () => this.#become("live");
+    events.onerror = () => this.#become("away");
+  }
+
+  close(): void {
+    this.#events?.close();
+  }
+
+  #become(state: FeedState): void {
+    this.#state = state;
+    this.#tell();
+  }
+
+  #take({ title, at, parts }: ToldEvent, isFirst: boolean): void {
+    this.#clockAheadMs = Date.parse(at) - Date.now();
+    const known = isFirst ? new Map<string, unknown>() : this.#parts;
+    for (const [id, part] of Object.entries(parts)) {
+      known.set(id, part);
+      this.#addPoint(id, part);
+    }
+    this.#parts = known;
+    this.#forget();
+    if (document.title !== title) document.title = title;
+    this.#become("live");
+  }
+
+  /** The last value of a source or a variable, as a point of its line. */
+  #addPoint(id: string, part: unknown): void {
+    const value = id.startsWith("v-") ? (part as ToldSample)[2] : id.startsWith("r-") ? (part as ToldVariable).value : undefined;
+    const number = value === undefined ? undefined : numberOf(value);
+    if (number === undefined) return;
+    const line = this.#lines.get(id) ?? [];
+    line.push(number);
+    if (line.length > MAX_POINTS) line.shift();
+    this.#lines.set(id, line);
+  }
+
+  /** Parts of what is no longer there. */
+  #forget(): void {
+    const lists = { s: "sources", v: "sources", k: "sinks", r: "rows" } as const;
+    const kept = new Map(Object.entries(lists).map(([letter, list]) => [letter, new Set(this.part(list) ?? [])]));
+    for (const id of [...this.#parts.keys(), ...this.#lines.keys()]) {
+      const uuids = id[1] === "-" ? kept.get(id[0] ?? "") : undefined;
+      if (!uuids || uuids.has(id.slice(2))) continue;
+      this.#parts.delete(id);
+      this.#lines.delete(id);
+    }
+  }
+
+  #tell(): void {
+    this.version++;
+    for (const listener of this.#listeners) listener();
+  }
+}
+
+/** A value as JSON text, as a point of a line; undefined: it is no number. Pure. */
+export function numberOf(text: string | null): number | null | undefined {
+  if (text === null) return null;
+  if (text === "true" || text === "false") return Number(text === "true");
+  const number = Number(text.replace(/^"|"$/g, ""));
+  return text.trim() === "" || !Number.isFinite(number) ? undefined : number;
+}

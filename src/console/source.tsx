@@ -1,0 +1,256 @@
+import type { JSX } from "preact";
+import type { ToldChange, ToldDetail, ToldPlan, ToldSource, ToldVariable } from "../service/page/told.ts";
+import { Sparkline } from "./line.tsx";
+import { go, sourcePath } from "./route.ts";
+import { useFeed } from "./state.ts";
+import { Age, Badge, Command, Fact, Facts, Notes, Paragraphs, Step, Time, Trouble, Wide } from "./words.tsx";
+
+interface SourcePageProps {
+  readonly source: ToldSource;
+  readonly filter: string;
+  readonly number: number;
+}
+
+/** One data source: its state, variables, faults, plan and what has happened to it. */
+export function SourcePage({ source, filter, number }: SourcePageProps): JSX.Element {
+  const feed = useFeed();
+  const detail = feed.part("detail");
+  const { name, type, endpoint } = source;
+  const word = /^[\w.@%+:/-]+$/.test(name) ? name : `'${name.replaceAll("'", "'\\''")}'`;
+  return (
+    <>
+      <p class="crumb">
+        <a href="/">All data sources</a>
+      </p>
+      <h1 class="cut" title={name}>
+        {name}
+      </h1>
+      <p class="faint">
+        {type} {endpoint ?? "without an address"}
+      </p>
+      <State source={source} detail={detail} />
+      {detail && <Variables name={name} detail={detail} filter={filter} number={number} />}
+      {detail && <Faults faults={detail.allFaults} />}
+      {detail && <Plan plan={detail.plan} word={word} />}
+      <Timeline changes={feed.part("changes") ?? []} />
+      <p>
+        Look closer: {["watch", "plan", "probe", "explain"].map((verb) => [<Command key={verb} text={`collector ${verb} ${word}`} />, " "])}
+      </p>
+    </>
+  );
+}
+
+function State({ source, detail }: { readonly source: ToldSource; readonly detail: ToldDetail | undefined }): JSX.Element {
+  const { level, state, since, trouble, faults, moreFaults, faultSteps, notes, moreNotes, name } = source;
+  return (
+    <section id="state" class={`card ${level}`} data-source={name} aria-label="State">
+      <p class="large">
+        <Badge level={level} words={state} /> <span class="faint">for </span>
+        <Age iso={since} />
+      </p>
+      {trouble && <Trouble trouble={trouble} />}
+      <Paragraphs texts={faults} />
+      {moreFaults > 0 && <p>… {moreFaults} more bad variables</p>}
+      {faultSteps.map((step) => (
+        <Step key={step} step={step} />
+      ))}
+      <Notes notes={notes} more={moreNotes} />
+      <Facts>
+        <Fact label="Last good" field="last-good">
+          {!detail ? "–" : detail.lastReadoutAt === null ? "never" : <Time iso={detail.lastReadoutAt} />}
+        </Fact>
+        {detail?.facts.map(({ label, words }) => (
+          <Fact key={label} label={label}>
+            {words}
+          </Fact>
+        ))}
+      </Facts>
+    </section>
+  );
+}
+
+interface VariablesProps {
+  readonly name: string;
+  readonly detail: ToldDetail;
+  readonly filter: string;
+  readonly number: number;
+}
+
+function Variables({ name, detail: { readout, readAt, matching, pages }, filter, number }: VariablesProps): JSX.Element {
+  const feed = useFeed();
+  const rows = (feed.part("rows") ?? []).flatMap((uuid) => feed.piece<ToldVariable>(`r-${uuid}`) ?? []);
+  const pathOf = (text: string, page: number): string =>
+    `${sourcePath(name)}?${new URLSearchParams({ ...(text !== "" && { filter: text }), page: String(page) }).toString()}`;
+  return (
+    <section id="variables" aria-labelledby="variables-title">
+      <div class="list-head">
+        <h2 id="variables-title">Variables</h2>
+        <input
+          type="search"
+          aria-label="Filter by name or address"
+          placeholder="Name or address"
+          value={filter}
+          onInput={(event) => go(pathOf(event.currentTarget.value, 1), true)}
+        />
+        <span class="faint">{matching}</span>
+      </div>
+      <p class="faint">
+        {readAt === null ? (
+          readout
+        ) : (
+          <>
+            Read <Time iso={readAt} /> (<Age iso={readAt} /> ago), {readout}
+          </>
+        )}
+      </p>
+      {rows.length > 0 && (
+        <Wide label="Variables">
+          <table class="plain">
+            <thead>
+              <tr>
+                {["Variable", "Value", "Line", "Quality", "Type", "Address"].map((label) => (
+                  <th key={label} scope="col">
+                    {label}
+                  </th>
+                ))}
+              </tr>
+            </thead>
+            <tbody>
+              {rows.map((row) => (
+                <VariableRow key={row.uuid} row={row} />
+              ))}
+            </tbody>
+          </table>
+        </Wide>
+      )}
+      {pages > 1 && (
+        <nav aria-label="Pages of variables">
+          <p>
+            Page {number} of {pages} {number > 1 && <a href={pathOf(filter, number - 1)}>Previous page</a>}{" "}
+            {number < pages && <a href={pathOf(filter, number + 1)}>Next page</a>}
+          </p>
+        </nav>
+      )}
+    </section>
+  );
+}
+
+function VariableRow({ row }: { readonly row: ToldVariable }): JSX.Element {
+  const feed = useFeed();
+  const { uuid, name, address, type, unit, value, raw, level, quality, reason, sourceTime, isSent } = row;
+  return (
+    <tr data-variable={name} class={level}>
+      <th scope="row">
+        <span class="cut" title={name}>
+          {name}
+        </span>
+      </th>
+      <td data-field="value">
+        <b>
+          {value ?? "–"}
+          {value !== null && unit !== null && ` ${unit}`}
+        </b>
+        {raw !== null && <span class="faint"> raw {raw}</span>}
+      </td>
+      <td>
+        <Sparkline line={feed.line(`r-${uuid}`)} />
+      </td>
+      <td data-field="quality">
+        <Badge level={level} words={quality} />
+        {reason !== null && <Paragraphs texts={[reason]} />}
+        {sourceTime !== null && (
+          <p class="faint">
+            device time <Time iso={sourceTime} />
+          </p>
+        )}
+        {isSent && <p class="faint">sent by the device</p>}
+      </td>
+      <td>{type}</td>
+      <td>
+        <span class="cut" title={address}>
+          {address}
+        </span>
+      </td>
+    </tr>
+  );
+}
+
+const Faults = ({ faults }: { readonly faults: readonly string[] }): JSX.Element => (
+  <section id="faults" aria-labelledby="faults-title">
+    <h2 id="faults-title">Faults</h2>
+    {faults.length === 0 ? (
+      <p>No variable is bad.</p>
+    ) : (
+      <>
+        <p>{faults.length >= 100 ? "100 or more" : faults.length} bad variables:</p>
+        <ul>
+          {faults.map((words) => (
+            <li key={words}>{words}</li>
+          ))}
+        </ul>
+      </>
+    )}
+  </section>
+);
+
+function Plan({ plan, word }: { readonly plan: ToldPlan | null | undefined; readonly word: string }): JSX.Element {
+  return (
+    <section id="plan" aria-labelledby="plan-title">
+      <h2 id="plan-title">Plan</h2>
+      {!plan && <p>{plan === null ? "There is no plan: it cannot run as it is configured." : "The plan follows in a moment."}</p>}
+      {plan && (
+        <>
+          <Facts>
+            {plan.facts.map(({ label, words }) => (
+              <Fact key={label + words} label={label}>
+                {words}
+              </Fact>
+            ))}
+          </Facts>
+          <Wide label="Requests of the plan">
+            <table class="plain numbers">
+              <thead>
+                <tr>
+                  <th scope="col">Request</th>
+                  <th scope="col">Variables</th>
+                  <th scope="col">Bytes</th>
+                </tr>
+              </thead>
+              <tbody>
+                {plan.requests.map(({ words, variables, bytes }, i) => (
+                  <tr key={i}>
+                    <th scope="row">{words}</th>
+                    <td>{variables}</td>
+                    <td>{bytes}</td>
+                  </tr>
+                ))}
+              </tbody>
+            </table>
+          </Wide>
+          {plan.more > 0 && (
+            <p>
+              … {plan.more} more requests, see <Command text={`collector plan ${word} --requests`} />
+            </p>
+          )}
+        </>
+      )}
+    </section>
+  );
+}
+
+const Timeline = ({ changes }: { readonly changes: readonly ToldChange[] }): JSX.Element => (
+  <section id="timeline" aria-labelledby="timeline-title">
+    <h2 id="timeline-title">Timeline</h2>
+    {changes.length === 0 ? (
+      <p>No change of its state is known yet.</p>
+    ) : (
+      <ol reversed>
+        {changes.map(({ at, state, detail }) => (
+          <li key={at + state}>
+            <Time iso={at} /> <strong>{state}</strong> {detail}
+          </li>
+        ))}
+      </ol>
+    )}
+  </section>
+);

@@ -1,0 +1,223 @@
+/**
+ * The state that the console in the browser shows: the contract between the page's thread and `src/console`. A page is a set of parts by id, each of
+ * which is sent when it changes. Times are ISO 8601 UTC. Texts may hold a command between backticks.
+ */
+
+/** How well something is, for its sign and colour. */
+export type Level = "ok" | "note" | "bad" | "none";
+
+/** Why something fails, and what to do. */
+export interface ToldTrouble {
+  readonly sentence: string;
+  readonly detail: string;
+  readonly cause: string;
+  readonly step: string;
+  /** Null: no time is known. */
+  readonly nextTry: string | null;
+}
+
+/** Part `s-UUID`: a data source without what each readout changes. */
+export interface ToldSource {
+  readonly uuid: string;
+  readonly name: string;
+  readonly type: string;
+  readonly endpoint: string | null;
+  /** 0: the configured one cannot be used. */
+  readonly intervalMs: number;
+  readonly variables: number;
+  readonly level: Level;
+  readonly state: string;
+  readonly since: string;
+  readonly trouble: ToldTrouble | null;
+  /** Bad variables in words, the first few. */
+  readonly faults: readonly string[];
+  readonly moreFaults: number;
+  /** Next steps for bad variables. */
+  readonly faultSteps: readonly string[];
+  readonly notes: readonly string[];
+  readonly moreNotes: number;
+}
+
+/** Part `v-UUID`: the last value of a data source; a null value is bad. */
+export type ToldSample = readonly [variable: string, unit: string | null, value: string | null];
+
+/** Part `k-UUID`: a data sink. */
+export interface ToldSink {
+  readonly uuid: string;
+  readonly name: string;
+  readonly type: string;
+  readonly endpoint: string | null;
+  readonly level: Level;
+  readonly state: string;
+  readonly since: string;
+  readonly trouble: ToldTrouble | null;
+  /** Its filter, its losses, and how much its link carries. */
+  readonly words: readonly string[];
+  readonly notes: readonly string[];
+  readonly moreNotes: number;
+  /** Values; null: it keeps no account. */
+  readonly ledger: ToldLedger | null;
+  /** The newest first. */
+  readonly hours: readonly ToldHour[];
+}
+
+export interface ToldLedger {
+  readonly accepted: number;
+  readonly delivered: number;
+  readonly unconfirmed: number;
+  readonly filtered: number;
+  readonly pending: number;
+  /** By reason. */
+  readonly dropped: Readonly<Record<string, number>>;
+}
+
+/** An hour of a sink's ledger, in values. */
+export interface ToldHour {
+  /** Its beginning, epoch ms. */
+  readonly at: number;
+  readonly accepted: number;
+  readonly delivered: number;
+  readonly unconfirmed: number;
+  readonly dropped: number;
+  /** At its end, or now. */
+  readonly pending: number;
+}
+
+/** Something that needs a person: those that have it for one cause, folded. */
+export interface ToldNeed {
+  /** Equal for what is folded. */
+  readonly key: string;
+  readonly level: Level;
+  /** The state, fault or kind of note. */
+  readonly title: string;
+  readonly kind: "source" | "sink";
+  /** Those that have it, the first MAX_NAMES. */
+  readonly names: readonly string[];
+  /** All that have it. */
+  readonly count: number;
+  /** Why, for all that have it; null: it differs. */
+  readonly cause: string | null;
+  /** Details of the first. */
+  readonly example: readonly string[];
+  /** Next step for the first; null: reading it is enough. */
+  readonly step: string | null;
+  readonly nextTry: string | null;
+  /** The earliest of them. */
+  readonly since: string;
+}
+
+/** Names of one need at most; its count says how many there are. */
+export const MAX_NAMES = 12;
+
+/** Part `head`. */
+export interface ToldHead {
+  readonly version: string;
+  readonly collector: string;
+  readonly startedAt: string;
+  readonly summary: string;
+  readonly sums: ToldSums;
+  readonly alarms: readonly { readonly text: string; readonly since: string }[];
+  readonly alarmSteps: readonly string[];
+  readonly clock: readonly string[];
+  readonly configuration: ToldConfiguration;
+  readonly buffer: { readonly share: number; readonly words: readonly string[]; readonly free: string };
+}
+
+export interface ToldSums {
+  readonly sources: number;
+  readonly well: number;
+  readonly failing: number;
+  /** With bad variables or notes, and not failing. */
+  readonly noted: number;
+  readonly sinks: number;
+  readonly sinksFailing: number;
+  /** Values that sinks wait for. */
+  readonly pending: number;
+  /** Accepted for the sinks in the last seconds; null: not known yet. */
+  readonly valuesPerS: number | null;
+  /** Until the buffer drops the oldest values; null: not known. */
+  readonly bufferHours: number | null;
+  readonly bufferFilling: boolean;
+}
+
+export interface ToldConfiguration {
+  readonly origin: string;
+  readonly takenAt: string | null;
+  readonly changed: { readonly at: string; readonly by: string } | null | undefined;
+  readonly apiUrl: string;
+  readonly isReachable: boolean;
+  readonly reach: string;
+  readonly since: string | null;
+  readonly problems: readonly string[];
+  readonly leftOut: string | null;
+  readonly notes: readonly string[];
+  readonly moreNotes: number;
+  /** Shown instead of an empty list of sources. */
+  readonly noSources: string;
+}
+
+/** Part `detail`: one source as somebody looks at it. */
+export interface ToldDetail {
+  readonly lastReadoutAt: string | null;
+  readonly facts: readonly { readonly label: string; readonly words: string }[];
+  /** Undefined: it follows. Null: there is none. */
+  readonly plan: ToldPlan | null | undefined;
+  readonly readout: string | null;
+  readonly readAt: string | null;
+  /** Variables that fit the filter, in all pages. */
+  readonly matching: number;
+  readonly pages: number;
+  readonly allFaults: readonly string[];
+}
+
+export interface ToldPlan {
+  readonly facts: readonly { readonly label: string; readonly words: string }[];
+  readonly requests: readonly { readonly words: string; readonly variables: number; readonly bytes: number }[];
+  readonly more: number;
+}
+
+/** Part `r-UUID`: a variable with its last reading. */
+export interface ToldVariable {
+  readonly uuid: string;
+  readonly name: string;
+  readonly address: string;
+  readonly type: string;
+  readonly unit: string | null;
+  /** Null: bad or not read. */
+  readonly value: string | null;
+  readonly raw: string | null;
+  readonly level: Level;
+  readonly quality: string;
+  readonly reason: string | null;
+  readonly sourceTime: string | null;
+  readonly isSent: boolean;
+}
+
+/** The parts with names of their own. `sources`, `sinks` and `rows` are uuids in their order: a part of another uuid is gone. */
+export interface ToldParts {
+  readonly head: ToldHead;
+  readonly needs: readonly ToldNeed[];
+  readonly sources: readonly string[];
+  readonly sinks: readonly string[];
+  readonly rows: readonly string[];
+  readonly detail: ToldDetail;
+  readonly changes: readonly ToldChange[];
+  /** True: the page is about something that was removed. */
+  readonly gone: true;
+}
+
+/** A state that began. */
+export interface ToldChange {
+  readonly at: string;
+  readonly state: string;
+  readonly detail: string | null;
+}
+
+/** The data of an event `parts`. */
+export interface ToldEvent {
+  readonly title: string;
+  /** The collector's clock. */
+  readonly at: string;
+  /** Those that are others than before, by id. */
+  readonly parts: Readonly<Record<string, unknown>>;
+}
