@@ -56,9 +56,17 @@ export function Command({ text }: { readonly text: string }): JSX.Element {
   return (
     <span class="command">
       <code>{text}</code>
-      <button type="button" class="copy" onClick={() => void copy()} aria-label={`Copy: ${text}`}>
-        {said === "" ? "Copy" : said}
-      </button>
+      {/* Its words are no text: who selects a sentence does not copy them with it. */}
+      <button
+        type="button"
+        class="copy"
+        onClick={() => void copy()}
+        aria-label={`Copy: ${text}`}
+        data-words={said === "" ? "Copy" : said}
+      />
+      <span class="hidden" role="status">
+        {said}
+      </span>
     </span>
   );
 }

@@ -10,7 +10,7 @@ import { LOOKS, PHONE, type Visit } from "../support/chromium/visit.ts";
 import type { CollectorProcess } from "../support/collector-process.ts";
 import { type Cabinet, startCabinet } from "./cabinet.ts";
 import { type CabinetFault, faultsOf, HOST_FAULTS } from "./faults.ts";
-import { flawsOf, follow, SECTIONS, unsaidOf } from "./page.ts";
+import { flawsOf, follow, SECTIONS, unnamedOf, unsaidOf } from "./page.ts";
 import { AWAY, RIGHT_PASSWORD } from "./plant.ts";
 import { commandsIn, comparable, headerOf, partOf, stateOf } from "./printed.ts";
 
@@ -178,11 +178,15 @@ describe.skipIf(missing !== undefined)("one collector with all these faults at o
   });
 
   test.skipIf(isChromiumMissing).each(LOOKS)(
-    "the page alone names each, in the words of the status: $name",
+    "the overview names each, and says what ails the service: $name",
     { timeout: 60_000 },
     async (look) => {
       await visit.lookAs(look);
-      await expectSaid(visit, FAULTS);
+      await expect.poll(() => unnamedOf(visit, FAULTS), { timeout: 30_000 }).toEqual([]);
+      await expectSaid(
+        visit,
+        FAULTS.filter(({ on }) => on === null),
+      );
       expect(await flawsOf(visit)).toEqual([]);
     },
   );
@@ -194,18 +198,17 @@ describe.skipIf(missing !== undefined)("one collector with all these faults at o
     await without.close();
   });
 
-  const sourceFaults = FAULTS.filter(({ on, fault }) => on !== null && !/broker|client identifier/.test(fault));
-  test
-    .skipIf(isChromiumMissing)
-    .each(sourceFaults.map((fault, i) => ({ ...fault, look: LOOKS[i % LOOKS.length] as (typeof LOOKS)[number] })))(
-    "$fault: the keyboard alone leads to the page of its source and back, $look.name",
+  const ofParts = FAULTS.filter(({ on }) => on !== null);
+  test.skipIf(isChromiumMissing).each(ofParts.map((fault, i) => ({ ...fault, look: LOOKS[i % LOOKS.length] as (typeof LOOKS)[number] })))(
+    "$fault: the keyboard alone leads from the overview to the page of its source or sink and back, $look.name",
     { timeout: 60_000 },
     async ({ look, ...fault }) => {
       const name = fault.on ?? "";
       await visit.lookAs(look);
-      await follow(visit, name, `${PAGE}/sources/${name}`);
+      const isSink = /broker|client identifier/.test(fault.fault);
+      await follow(visit, name, `${PAGE}/${isSink ? "sinks" : "sources"}/${name}`);
       await expectSaid(visit, [fault]);
-      for (const section of SECTIONS) expect(await visit.text(`section#${section}`)).not.toBe("");
+      for (const section of isSink ? ["state"] : SECTIONS) expect(await visit.text(`section#${section}`)).not.toBe("");
       expect(await flawsOf(visit)).toEqual([]);
       await follow(visit, "Collector", `${PAGE}/`);
     },

@@ -1,4 +1,5 @@
 import { barriersOf, overflowsOf, tabTo } from "../support/chromium/checks.ts";
+import { layoutFlawsOf } from "../support/chromium/layout.ts";
 import type { Visit } from "../support/chromium/visit.ts";
 import type { CabinetFault } from "./faults.ts";
 import { comparable, headerOf, partOf, sentencesIn, troubleIn } from "./printed.ts";
@@ -26,10 +27,30 @@ export async function unsaidOf(visit: Visit, faults: readonly CabinetFault[], st
   return unsaid;
 }
 
+/** Faults that the overview does not lead to: none of its needs names the source or sink of the fault, with its state. */
+export async function unnamedOf(visit: Visit, faults: readonly CabinetFault[]): Promise<readonly string[]> {
+  const needs = await visit.page.locator("#needs [data-need]").evaluateAll((all) =>
+    all.map((need) => ({
+      names: [...(need as unknown as { querySelectorAll(what: string): { textContent: string }[] }).querySelectorAll("a")].map(
+        ({ textContent }) => textContent,
+      ),
+      text: (need as unknown as { innerText: string }).innerText,
+    })),
+  );
+  return faults.flatMap(({ fault, on, state }) => {
+    if (on === null) return [];
+    const found = needs.filter(({ names }) => names.includes(on));
+    const isNamed =
+      found.length > 0 && (state === null || state === "OK" || state === "NO_VARIABLES" || found.some(({ text }) => text.includes(state)));
+    return isNamed ? [] : [`${fault}: ${on} ${state} in: ${found.map(({ text }) => text).join(" | ")}`];
+  });
+}
+
 /** All that is wrong with the page as it looks now, whatever it says. */
 export const flawsOf = async (visit: Visit): Promise<readonly string[]> => [
   ...visit.complaints,
   ...(await overflowsOf(visit)),
+  ...(await layoutFlawsOf(visit)),
   ...(await barriersOf(visit)),
 ];
 

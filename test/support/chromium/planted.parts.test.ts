@@ -8,6 +8,7 @@ import path from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { isChromiumMissing, TestBrowser } from "./browser.ts";
 import { barriersOf, overflowsOf, tabTo } from "./checks.ts";
+import { layoutFlawsOf } from "./layout.ts";
 import { DESKTOP, LOOKS, PHONE, type Visit } from "./visit.ts";
 
 /** Each check finds what is planted for it, and nothing on a page that is well: a check that finds nothing proves nothing. */
@@ -20,7 +21,14 @@ const STYLE = `
   a { color: LinkText; }
   .pale { color: #999; background: #fff; }
   .picture { background: url("/dot.svg"); }
+  body, p, h1 { margin: 0; }
   .wide { width: 50em; }
+  .cut { overflow: hidden; white-space: nowrap; width: 4em; }
+  .narrow { width: 3em; overflow-wrap: anywhere; display: block; }
+  .odd { margin-top: 7px; }
+  button { padding: 4px; }
+  .tile { height: 20px; }
+  .raised { margin-top: -16px; }
   .scrolls { overflow-x: auto; }
   .unmarked:focus-visible { outline: none; }`;
 const SCRIPT = `
@@ -49,6 +57,16 @@ const PLANTED: Readonly<Record<string, { readonly html: string; readonly found: 
   "a heading out of order": { html: "<h4>deep</h4>", found: /^heading-order: h4/ },
   "a picture without words": { html: '<img src="/dot.svg">', found: /^image-alt: img/ },
   "a page that is wider than the phone": { html: '<p class="wide">wide</p>', found: /^the page is \d+ px wide in a window of 360$/ },
+  "text that is cut without a title": { html: '<p class="cut">cut without a title</p>', found: /^cut: p\.cut cut without/ },
+  "a word that is broken inside a cell": {
+    html: '<div role="table"><div role="row"><span role="cell" class="narrow">CONNECTION</span></div></div>',
+    found: /^broken word CONNECTION/,
+  },
+  "a distance of no scale": { html: '<p class="odd">odd</p>', found: /^distance marginTop 7px: p\.odd/ },
+  "boxes over each other": {
+    html: '<div class="tile">one</div><div class="tile raised">two</div>',
+    found: /^over each other: div\.tile one and div\.tile\.raised two/,
+  },
   "an element that is cut at the edge": { html: '<p class="wide">wide</p>', found: /^p: wide$/ },
 };
 
@@ -102,7 +120,12 @@ describe.skipIf(isChromiumMissing)("a page in a browser", () => {
     server?.close();
   }, 60_000);
 
-  const all = async (): Promise<readonly string[]> => [...visit.complaints, ...(await barriersOf(visit)), ...(await overflowsOf(visit))];
+  const all = async (): Promise<readonly string[]> => [
+    ...visit.complaints,
+    ...(await barriersOf(visit)),
+    ...(await overflowsOf(visit)),
+    ...(await layoutFlawsOf(visit)),
+  ];
 
   it.each(LOOKS)("that is well is found well: $name", async (look) => {
     visit.forgive();
