@@ -4,7 +4,7 @@ import s7 from "../../drivers/s7/driver.ts";
 import s7plus from "../../drivers/s7plus/driver.ts";
 import { TagFile, type Wanted } from "./format.ts";
 import { step7Blocks } from "./step7-blocks.ts";
-import { shownEntries } from "./testing.ts";
+import { shownEntries } from "./testing-files.ts";
 
 const read = async (text: string, wanted: Wanted) =>
   (await shownEntries(step7Blocks, new TagFile("a.db", Buffer.from(text)), wanted)) ?? [];

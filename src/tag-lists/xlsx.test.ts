@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { xlsx, zip } from "./testing.ts";
+import { xlsx, zip } from "./testing-files.ts";
 import { readXlsx } from "./xlsx.ts";
 import { ZIP_LIMITS } from "./zip.ts";
 

@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { zip } from "./testing.ts";
+import { zip } from "./testing-files.ts";
 import { readZip } from "./zip.ts";
 
 const LIMITS = { files: 10, bytes: 1024, seconds: 5 };
