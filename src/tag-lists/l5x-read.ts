@@ -17,7 +17,7 @@ export interface LogixTag extends LogixMember {
   readonly line: number;
   /** Undefined: a tag of the controller. */
   readonly program: string | undefined;
-  /** What an alias stands for, as it is written in its scope. */
+  /** Target of an alias, as it is written in its scope. */
   readonly aliasFor: string | undefined;
 }
 
@@ -27,7 +27,7 @@ export interface LogixType {
   readonly members: readonly LogixMember[];
 }
 
-/** What a controller's export declares. Names of types are in upper case: Logix does not tell them apart. */
+/** Declarations of a controller's export. Names of types are in upper case: Logix does not tell them apart. */
 export interface LogixProject {
   readonly types: ReadonlyMap<string, LogixType>;
   readonly tags: readonly LogixTag[];

@@ -37,7 +37,7 @@ function* pieces(text: string): Generator<string> {
   for (let from = 0; from < text.length; from += PIECE) yield text.slice(from, from + PIECE);
 }
 
-/** What Studio 5000 calls types that are one value. */
+/** Names of types in Studio 5000 that are one value. */
 const ATOMS = new Set([
   ...["BOOL", "BIT", "SINT", "INT", "DINT", "LINT", "USINT", "UINT", "UDINT", "ULINT", "REAL", "LREAL", "BYTE", "WORD", "DWORD", "LWORD"],
   ...["STRING", "TIME", "TIME32", "LTIME", "DT", "LDT"],
@@ -112,7 +112,7 @@ class Expansion {
     else yield { place: line, tag: { name, address, ...(comment?.trim() && { comment: comment.trim() }) } };
   }
 
-  /** What an alias stands for, itself of another alias; or why that cannot be said. */
+  /** Follows an alias to a tag, also by way of other aliases; or says why that is not possible. */
   #aliased(path: string, program: string | undefined, turns: number): Target | string {
     const [, root = "", rest = ""] = /^([^.[\]]+)(.*)$/.exec(path) ?? [];
     const tag = this.#byName.get(keyOf(program, root)) ?? this.#byName.get(keyOf(undefined, root));

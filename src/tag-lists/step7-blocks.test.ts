@@ -87,7 +87,7 @@ test("any block: symbols for s7plus", async () => {
   }
 });
 
-test("what a block lacks for s7 is said with the option that brings it", async () => {
+test("a block that s7 cannot read yet is named with the option that helps", async () => {
   expect(await read(OPTIMIZED, { type: "s7" })).toEqual([
     expect.stringMatching(/^9 Motor: the block has optimised access, .* type s7plus/),
   ]);
@@ -95,7 +95,7 @@ test("what a block lacks for s7 is said with the option that brings it", async (
     '9 Motor: the file does not say the number of the data block: name it with --db 12, or --db "Motor=12" where there are several';
   expect(await read(STANDARD, { type: "s7" })).toEqual([unnumbered]);
   const two = `${STANDARD}DATA_BLOCK DB7\nSTRUCT a : INT; END_STRUCT;\nEND_DATA_BLOCK\n`;
-  // Of two blocks one number names none.
+  // One number cannot stand for two blocks.
   expect(await read(two, { type: "s7", blockNumbers: new Map([["", 12]]) })).toEqual([unnumbered, "28 DB7.a = DB7.DBW0 INT"]);
   const both = await read(two, { type: "s7", blockNumbers: new Map([["Motor", 5]]) });
   expect([both[0], both.at(-1)]).toEqual(["14 Motor.Speed = DB5.DBW0 INT (rpm)", "28 DB7.a = DB7.DBW0 INT"]);

@@ -131,7 +131,7 @@ const wholeByte = (at: number): number => {
   while (next % 8 !== 0) next++;
   return next;
 };
-/** Where a member of this shape begins. */
+/** Begin of a member of this shape. */
 const begin = (at: number, { isBit, isByte }: Shape): number => (isBit ? at : isByte ? wholeByte(at) : evenByte(at));
 
 const simple = (text: string, bits: number): Shape => ({

@@ -6,11 +6,11 @@ export interface Place {
   readonly path: readonly Step[];
   /** A word such as `REAL`, upper-case. */
   readonly word: string;
-  /** Of a string. */
+  /** Characters of a string. */
   readonly length: number | undefined;
   /** Elements of an array that lie one behind the other; undefined: one value. */
   readonly count: number | undefined;
-  /** Where it begins, in bits from the block's first; undefined: unknown, because a type before it is. */
+  /** Its first bit, counted from the block's first; undefined: unknown, because a type before it is. */
   readonly at: number | undefined;
   readonly member: Member;
 }
@@ -77,7 +77,7 @@ export class Layout {
     return own?.kind === "struct" ? own.members : undefined;
   }
 
-  /** What a name stands for, also the name of one that is a name itself. */
+  /** Follows names of types to a declaration. */
   #resolve(type: Declared): Declared | undefined {
     let own: Declared | undefined = type;
     for (let turns = 0; own !== undefined && turns < 16; turns++) {
@@ -168,7 +168,7 @@ export class Layout {
     yield* this.#walk(member.type, member, path, at === undefined ? undefined : up(at, this.#alignmentOf(member.type)));
   }
 
-  /** Where the member behind one of this type begins, before it is aligned; undefined: the type's size is unknown. */
+  /** Begin of the member behind one of this type, before it is aligned; undefined: the type's size is unknown. */
   behind(type: Declared, at: number | undefined): number | undefined {
     const size = this.sizeOf(type);
     return at === undefined || size === undefined ? undefined : up(at, this.#alignmentOf(type)) + size;

@@ -143,7 +143,7 @@ test("a file that is cut off says so", () => {
   ]);
 });
 
-test("other files are no sources", () => {
+test("other files are not taken for sources", () => {
   for (const text of ["", "TYPE,SCOPE,NAME\n", "name;address\n", "DATA_BLOCK", "<xml/>", "TYPE;x", "function() {}"])
     expect(parseStep7Source(text), text).toBeUndefined();
 });

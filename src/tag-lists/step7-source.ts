@@ -43,7 +43,7 @@ const MAX_DIMENSIONS = 6;
 const MAX_MEMBERS = 100_000;
 const INT32 = 2 ** 31;
 
-/** What a source begins with, and how each ends. */
+/** Words that begin a part of a source, and those that end it. */
 const ENDS: Readonly<Record<string, string>> = {
   TYPE: "END_TYPE",
   DATA_BLOCK: "END_DATA_BLOCK",

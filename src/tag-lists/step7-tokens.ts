@@ -2,7 +2,7 @@ export interface Token {
   readonly kind: "word" | "quoted" | "string" | "number" | "sign" | "end";
   /** Without quotes. */
   readonly text: string;
-  /** Of a word: in upper case; else empty. */
+  /** A word in upper case; empty for other kinds. */
   readonly word: string;
   /** From 1. */
   readonly line: number;

@@ -4,7 +4,7 @@ import type { TagFile, TagListFormat, Wanted } from "./format.ts";
 export interface ZipEntry {
   readonly name: string;
   readonly content: Buffer | string;
-  /** What the entry declares instead of what is true. */
+  /** Fields of the entry that lie. */
   readonly declared?: { readonly size?: number; readonly flags?: number; readonly method?: number };
 }
 

@@ -56,7 +56,7 @@ test("cells with a text of their own, of runs, of a formula, numbers, booleans, 
   ]);
 });
 
-test("what is no workbook, is damaged or too large is a fault with the part's name", async () => {
+test("a file that is not a workbook, is damaged or too large is a fault with the part's name", async () => {
   expect(await read(zip([{ name: "word/document.xml", content: "<a/>" }]))).toEqual({
     fault: "the zip file holds no workbook of a spreadsheet (xl/workbook.xml)",
   });

@@ -9,7 +9,7 @@ export interface Sheet {
 }
 
 export interface SheetRow {
-  /** As a spreadsheet shows it, from 1. */
+  /** Counts from 1, with empty rows, in the way of a spreadsheet. */
   readonly row: number;
   /** By column from A on; a cell that is missing is empty. */
   readonly cells: readonly string[];

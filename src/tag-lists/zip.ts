@@ -4,7 +4,7 @@ import { messageOf } from "../model/failure.ts";
 export const ZIP_LIMITS = { files: 2000, bytes: 128 * 2 ** 20, seconds: 30 } as const;
 
 export interface Fault {
-  /** What is wrong with the file, for people. */
+  /** A sentence for people: it says what is wrong with the file. */
   readonly fault: string;
 }
 
