@@ -28,6 +28,21 @@ const block = (members: string, before = ""): string => `${before}\nDATA_BLOCK "
 const placed = (rows: readonly (readonly [declaration: string, place: string])[], before = ""): void =>
   expect(placesOf(block(rows.map(([declaration]) => declaration).join("\n"), before))).toEqual(rows.map(([, place]) => place));
 
+/**
+ * Blocks whose offsets public documents show: the one that S7.Net is tested with against a PLC (S7.Net.UnitTest/Helpers/TestStruct.cs), and
+ * "TIA Portal data block word alignment" of industrialmonitordirect.com.
+ */
+test.each([
+  [
+    `${Array.from({ length: 16 }, (_, i) => `b${i} : Bool;`).join(" ")} IntVariable : Int; RealVariable : Real; DIntVariable : DInt; DWordVariable : Word;`,
+    { b0: "0.0", b7: "0.7", b8: "1.0", b15: "1.7", IntVariable: "2.0", RealVariable: "4.0", DIntVariable: "8.0", DWordVariable: "12.0" },
+  ],
+  ["MyByte : Byte; MyWord : Word;", { MyByte: "0.0", MyWord: "2.0" }],
+])("offsets of a published block", (members, places) => {
+  const found = placesOf(block(members));
+  for (const [name, place] of Object.entries(places)) expect(found).toContain(`.${name} ${place}`);
+});
+
 test("bits pack, bytes follow at the next byte, words at an even one, also behind a string of an odd length", () => {
   placed([
     ["a : BOOL;", ".a 0.0"],
