@@ -1,6 +1,7 @@
 import type { JSX } from "preact";
 import { useEffect, useState } from "preact/hooks";
 import type { ToldSource } from "../service/page/told.ts";
+import { LogPage } from "./log.tsx";
 import { Overview } from "./overview.tsx";
 import { feedPathOf, type Route, useRoute } from "./route.ts";
 import { SinkPage } from "./sink.tsx";
@@ -44,6 +45,7 @@ function Bar({ isLoggedIn, changeZone }: { readonly isLoggedIn: boolean; readonl
         </a>
         <a href="/#sinks">Data sinks</a>
         <a href="/#configuration">Configuration</a>
+        <a href="/log">Events</a>
       </nav>
       <p class="live" id="live" role="status" aria-live="polite" data-state={feed.state}>
         {words}
@@ -75,6 +77,7 @@ const Gone = (): JSX.Element => (
 function Page({ route }: { readonly route: Route }): JSX.Element {
   const feed = useFeed();
   if (route.page === "overview") return feed.part("needs") ? <Overview /> : <Waiting />;
+  if (route.page === "log") return <LogPage />;
   if (route.page === "sink") return <SinkPage name={route.name} />;
   const [uuid] = feed.part("detail") ? (feed.part("sources") ?? []) : [];
   const source = uuid === undefined ? undefined : feed.piece<ToldSource>(`s-${uuid}`);

@@ -4,7 +4,8 @@ import { useEffect, useState } from "preact/hooks";
 export type Route =
   | { readonly page: "overview" }
   | { readonly page: "source"; readonly name: string; readonly filter: string; readonly number: number }
-  | { readonly page: "sink"; readonly name: string };
+  | { readonly page: "sink"; readonly name: string }
+  | { readonly page: "log" };
 
 export const sourcePath = (name: string): string => `/sources/${encodeURIComponent(name)}`;
 export const sinkPath = (name: string): string => `/sinks/${encodeURIComponent(name)}`;
@@ -18,7 +19,7 @@ export function routeOf(href: string): Route {
     return { page: "source", name: decoded(name), filter: searchParams.get("filter") ?? "", number: number >= 1 ? number : 1 };
   }
   if (room === "sinks" && name !== "") return { page: "sink", name: decoded(name) };
-  return { page: "overview" };
+  return room === "log" ? { page: "log" } : { page: "overview" };
 }
 
 function decoded(text: string): string {
@@ -31,7 +32,7 @@ function decoded(text: string): string {
 
 /** The path whose changes the collector sends for this page. */
 export const feedPathOf = (route: Route): string => {
-  if (route.page === "overview") return "/";
+  if (route.page === "overview" || route.page === "log") return "/";
   if (route.page === "sink") return sinkPath(route.name);
   const query = new URLSearchParams({ ...(route.filter !== "" && { filter: route.filter }), page: String(route.number) });
   return `${sourcePath(route.name)}?${query.toString()}`;

@@ -1,6 +1,9 @@
 import type { JSX } from "preact";
+import { formatDuration } from "../base/duration.ts";
 import type { ToldHour, ToldLedger, ToldSink } from "../service/page/told.ts";
+import { useData } from "./data.ts";
 import { useFeed } from "./state.ts";
+import { TimelineStrip } from "./timeline.tsx";
 import { Age, Badge, countWords, Fact, Facts, Notes, Paragraphs, Time, Trouble, Wide } from "./words.tsx";
 
 /** One data sink: its state, backlog, ledger and losses. */
@@ -36,8 +39,50 @@ export function SinkPage({ name }: { readonly name: string }): JSX.Element {
         <Paragraphs texts={words} />
         <Notes notes={notes} more={moreNotes} />
       </section>
+      <section aria-labelledby="timeline-title">
+        <h2 id="timeline-title">Last day</h2>
+        <TimelineStrip of="sink" uuid={sink.uuid} />
+      </section>
+      <SinkData uuid={sink.uuid} />
       {ledger ? <Ledger ledger={ledger} hours={hours} /> : <p>It keeps no account.</p>}
     </>
+  );
+}
+
+/** Answer of `/data/sink`, as far as it is shown here. */
+interface SinkAnswer {
+  readonly backlog_hours: number | null;
+  readonly rate: { readonly accepted_per_s: number; readonly delivered_per_s: number } | null;
+  readonly certificates: readonly { readonly kind: string; readonly name: string; readonly not_after: string }[];
+}
+
+const ASK_EVERY_MS = 5000;
+const HOUR_MS = 3_600_000;
+
+function SinkData({ uuid }: { readonly uuid: string }): JSX.Element | null {
+  const answer = useData<SinkAnswer>(`/data/sink?sink=${uuid}`, ASK_EVERY_MS);
+  if (!answer) return null;
+  if ("problem" in answer) return <Paragraphs texts={[answer.problem]} />;
+  const { backlog_hours: backlog, rate, certificates } = answer.told;
+  return (
+    <section id="delivery" aria-labelledby="delivery-title">
+      <h2 id="delivery-title">Delivery</h2>
+      <Facts>
+        <Fact label="Backlog">
+          {backlog === null ? "not known" : backlog === 0 ? "nothing waits" : `${formatDuration(backlog * HOUR_MS)} of values`}
+        </Fact>
+        <Fact label="Rate">
+          {rate === null
+            ? "not known yet"
+            : `${rate.accepted_per_s.toFixed(1)} values a second come, ${rate.delivered_per_s.toFixed(1)} are delivered`}
+        </Fact>
+        {certificates.map(({ kind, name, not_after: end }) => (
+          <Fact key={kind + name} label={`Certificate ${kind}`}>
+            {name}, until <Time iso={end} />
+          </Fact>
+        ))}
+      </Facts>
+    </section>
   );
 }
 

@@ -14,6 +14,8 @@ const PHONE_ROW = 88;
 const PHONE = "(max-width: 48rem)";
 /** Rows that are drawn above and below the window. */
 const BEYOND = 8;
+/** So many are drawn anyhow. */
+const ALWAYS = 50;
 
 const COLUMNS: readonly { readonly key: SortKey; readonly label: string }[] = [
   { key: "name", label: "Source" },
@@ -84,15 +86,21 @@ function Rows({ sources, sort, setSort }: RowsProps): JSX.Element {
       setWindow((known) => (known.from === from && known.to === to && known.row === row ? known : { from, to, row }));
     };
     look();
+    // The list moves where the parts above it grow and shrink.
+    const grown = new ResizeObserver(look);
+    grown.observe(document.body);
     const options = { passive: true } as const;
     addEventListener("scroll", look, options);
     addEventListener("resize", look, options);
     return () => {
+      grown.disconnect();
       removeEventListener("scroll", look);
       removeEventListener("resize", look);
     };
   }, [sources.length]);
-  const from = Math.min(window.from, Math.max(0, sources.length - 1));
+  const isWhole = sources.length <= ALWAYS;
+  const from = isWhole ? 0 : Math.min(window.from, Math.max(0, sources.length - 1));
+  const to = isWhole ? sources.length : window.to;
   return (
     <div class="list" role="table" aria-label="Data sources with their states" aria-rowcount={sources.length + 1}>
       <div role="rowgroup">
@@ -109,7 +117,7 @@ function Rows({ sources, sort, setSort }: RowsProps): JSX.Element {
         </div>
       </div>
       <div role="rowgroup" ref={body} class="rows" style={{ height: `${sources.length * window.row}px` }}>
-        {sources.slice(from, window.to).map((source, i) => (
+        {sources.slice(from, to).map((source, i) => (
           <Row key={source.uuid} source={source} place={from + i} top={(from + i) * window.row} />
         ))}
       </div>

@@ -1,8 +1,13 @@
 import type { JSX } from "preact";
+import { useState } from "preact/hooks";
 import type { ToldChange, ToldDetail, ToldPlan, ToldSource, ToldVariable } from "../service/page/told.ts";
+import { Chart, type ChartVariable } from "./chart.tsx";
+import { FramesSection } from "./frames.tsx";
 import { Sparkline } from "./line.tsx";
+import { EventTable } from "./log.tsx";
 import { go, sourcePath } from "./route.ts";
 import { useFeed } from "./state.ts";
+import { TimelineStrip } from "./timeline.tsx";
 import { Age, Badge, Command, Fact, Facts, Notes, Paragraphs, Step, Time, Trouble, Wide } from "./words.tsx";
 
 interface SourcePageProps {
@@ -16,7 +21,7 @@ export function SourcePage({ source, filter, number }: SourcePageProps): JSX.Ele
   const feed = useFeed();
   const detail = feed.part("detail");
   const { name, type, endpoint } = source;
-  const word = /^[\w.@%+:/-]+$/.test(name) ? name : `'${name.replaceAll("'", "'\\''")}'`;
+  const word = shellWord(name);
   return (
     <>
       <p class="crumb">
@@ -29,10 +34,15 @@ export function SourcePage({ source, filter, number }: SourcePageProps): JSX.Ele
         {type} {endpoint ?? "without an address"}
       </p>
       <State source={source} detail={detail} />
-      {detail && <Variables name={name} detail={detail} filter={filter} number={number} />}
+      {detail && <Variables source={source} detail={detail} filter={filter} number={number} />}
       {detail && <Faults faults={detail.allFaults} />}
       {detail && <Plan plan={detail.plan} word={word} />}
-      <Timeline changes={feed.part("changes") ?? []} />
+      <Timeline uuid={source.uuid} changes={feed.part("changes") ?? []} />
+      <FramesSection uuid={source.uuid} />
+      <section aria-labelledby="events-title">
+        <h2 id="events-title">Events</h2>
+        <EventTable search={name} />
+      </section>
       <p>
         Look closer: {["watch", "plan", "probe", "explain"].map((verb) => [<Command key={verb} text={`collector ${verb} ${word}`} />, " "])}
       </p>
@@ -70,14 +80,23 @@ function State({ source, detail }: { readonly source: ToldSource; readonly detai
 }
 
 interface VariablesProps {
-  readonly name: string;
+  readonly source: ToldSource;
   readonly detail: ToldDetail;
   readonly filter: string;
   readonly number: number;
 }
 
-function Variables({ name, detail: { readout, readAt, matching, pages }, filter, number }: VariablesProps): JSX.Element {
+/** Variables that one chart draws at most. */
+const MAX_CHARTED = 4;
+
+function Variables({ source: { name, uuid }, detail: { readout, readAt, matching, pages }, filter, number }: VariablesProps): JSX.Element {
   const feed = useFeed();
+  const [charted, setCharted] = useState<readonly ChartVariable[]>([]);
+  const toggle = (row: ToldVariable): void => {
+    const { uuid: variable, name: label, unit } = row;
+    const rest = charted.filter((one) => one.uuid !== variable);
+    setCharted(rest.length < charted.length ? rest : [...rest, { uuid: variable, name: label, unit }].slice(-MAX_CHARTED));
+  };
   const rows = (feed.part("rows") ?? []).flatMap((uuid) => feed.piece<ToldVariable>(`r-${uuid}`) ?? []);
   const pathOf = (text: string, page: number): string =>
     `${sourcePath(name)}?${new URLSearchParams({ ...(text !== "" && { filter: text }), page: String(page) }).toString()}`;
@@ -103,6 +122,7 @@ function Variables({ name, detail: { readout, readAt, matching, pages }, filter,
           </>
         )}
       </p>
+      {charted.length > 0 && <Chart source={uuid} variables={charted} />}
       {rows.length > 0 && (
         <Wide label="Variables">
           <table class="plain">
@@ -117,7 +137,13 @@ function Variables({ name, detail: { readout, readAt, matching, pages }, filter,
             </thead>
             <tbody>
               {rows.map((row) => (
-                <VariableRow key={row.uuid} row={row} />
+                <VariableRow
+                  key={row.uuid}
+                  row={row}
+                  source={name}
+                  isCharted={charted.some((one) => one.uuid === row.uuid)}
+                  toggle={() => toggle(row)}
+                />
               ))}
             </tbody>
           </table>
@@ -135,15 +161,27 @@ function Variables({ name, detail: { readout, readAt, matching, pages }, filter,
   );
 }
 
-function VariableRow({ row }: { readonly row: ToldVariable }): JSX.Element {
+interface VariableRowProps {
+  readonly row: ToldVariable;
+  readonly source: string;
+  readonly isCharted: boolean;
+  readonly toggle: () => void;
+}
+
+function VariableRow({ row, source, isCharted, toggle }: VariableRowProps): JSX.Element {
   const feed = useFeed();
   const { uuid, name, address, type, unit, value, raw, level, quality, reason, sourceTime, isSent } = row;
   return (
     <tr data-variable={name} class={level}>
       <th scope="row">
-        <span class="cut" title={name}>
+        <button type="button" class="chart-toggle cut" aria-pressed={isCharted} title={`${name}: the last day as a chart`} onClick={toggle}>
           {name}
-        </span>
+        </button>
+        {isCharted && (
+          <p>
+            <Command text={`collector explain ${shellWord(source)} ${shellWord(name)}`} />
+          </p>
+        )}
       </th>
       <td data-field="value">
         <b>
@@ -238,9 +276,13 @@ function Plan({ plan, word }: { readonly plan: ToldPlan | null | undefined; read
   );
 }
 
-const Timeline = ({ changes }: { readonly changes: readonly ToldChange[] }): JSX.Element => (
+/** A name as one word of a command line. Pure. */
+const shellWord = (name: string): string => (/^[\w.@%+:/][\w.@%+:/-]*$/.test(name) ? name : `'${name.replaceAll("'", "'\\''")}'`);
+
+const Timeline = ({ uuid, changes }: { readonly uuid: string; readonly changes: readonly ToldChange[] }): JSX.Element => (
   <section id="timeline" aria-labelledby="timeline-title">
     <h2 id="timeline-title">Timeline</h2>
+    <TimelineStrip of="source" uuid={uuid} />
     {changes.length === 0 ? (
       <p>No change of its state is known yet.</p>
     ) : (

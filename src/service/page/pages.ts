@@ -13,7 +13,8 @@ import type { View } from "./view.ts";
 export type PageAddress =
   | { readonly type: "overview"; readonly query: OverviewQuery }
   | { readonly type: "source"; readonly name: string; readonly query: SourceQuery }
-  | { readonly type: "sink"; readonly name: string };
+  | { readonly type: "sink"; readonly name: string }
+  | { readonly type: "log" };
 
 const MAX_FILTER = 100;
 const MAX_PAGE = 10_000;
@@ -27,6 +28,7 @@ export function addressOf(path: string): PageAddress | undefined {
   const given = Number(searchParams.get("page") ?? 1);
   const page = Number.isInteger(given) && given >= 1 && given <= MAX_PAGE ? given : 1;
   if (pathname === "/") return { type: "overview", query: { failing: searchParams.get("show") === "failing", filter, page } };
+  if (pathname === "/log") return { type: "log" };
   const [, room, name] = /^\/(sources|sinks)\/([^/]+)$/.exec(pathname) ?? [];
   if (name === undefined) return undefined;
   try {
@@ -42,7 +44,7 @@ export const keyOfAddress = (address: PageAddress): string => JSON.stringify(add
 
 /** A page of the console; undefined: the service has no such source. */
 export function viewOf(address: PageAddress, state: PageState, nowMs: number): View | undefined {
-  if (address.type === "overview" || !state.head) return overviewParts(state, nowMs);
+  if (address.type === "overview" || address.type === "log" || !state.head) return overviewParts(state, nowMs);
   if (address.type === "sink") {
     const sink = sinkOf(address.name, state);
     return sink && sinkParts(sink, state, nowMs);
@@ -58,6 +60,11 @@ const sinkOf = (name: string, { head }: PageState) => head?.sinks.find((sink) =>
 /** The page without scripts; undefined: the service has no such source. */
 export function pageOf(address: PageAddress, state: PageState, nowMs: number): Page | undefined {
   if (address.type === "overview") return overviewPage(state, address.query, nowMs);
+  if (address.type === "log")
+    return {
+      title: "Events: Collector",
+      main: html`<h1>Events</h1><p>The list of events needs scripts; <code>journalctl -u collector</code> has them too.</p>`,
+    };
   if (!state.head) return { title: address.name, main: html`<h1>${address.name}</h1><p>${STARTING}</p>` };
   if (address.type === "sink") {
     const sink = sinkOf(address.name, state);

@@ -1,0 +1,84 @@
+import type { JSX } from "preact";
+import { useState } from "preact/hooks";
+import { useData } from "./data.ts";
+import { Paragraphs, Time, Wide } from "./words.tsx";
+
+/** Answer of `/data/frames`. */
+interface Frames {
+  readonly left_out: number;
+  readonly frames: readonly {
+    readonly at: string;
+    readonly connection: number;
+    readonly kind: string;
+    readonly bytes: string | null;
+    readonly words: string;
+  }[];
+}
+
+const ASK_EVERY_MS = 5000;
+const SHOWN = 40;
+
+/** The last exchange with the device, once somebody asks for it; and the capture for Wireshark. */
+export function FramesSection({ uuid }: { readonly uuid: string }): JSX.Element {
+  const [isOpen, setOpen] = useState(false);
+  const query = `source=${encodeURIComponent(uuid)}`;
+  const answer = useData<Frames>(isOpen ? `/data/frames?${query}` : null, ASK_EVERY_MS);
+  return (
+    <section id="frames" aria-labelledby="frames-title">
+      <h2 id="frames-title">Frames</h2>
+      <p>
+        <button type="button" aria-expanded={isOpen} onClick={() => setOpen(!isOpen)}>
+          {isOpen ? "Hide the last exchange" : "Show the last exchange"}
+        </button>{" "}
+        <a href={`/data/capture?${query}`} download>
+          Capture for Wireshark
+        </a>
+      </p>
+      {isOpen && !answer && <p class="faint">The frames follow in a moment.</p>}
+      {isOpen && answer && "problem" in answer && <Paragraphs texts={[answer.problem]} />}
+      {isOpen && answer && "told" in answer && <FrameTable frames={answer.told} />}
+    </section>
+  );
+}
+
+const FrameTable = ({ frames: { frames, left_out: leftOut } }: { readonly frames: Frames }): JSX.Element => (
+  <>
+    <Wide label="Frames of the last exchange">
+      <table class="plain">
+        <thead>
+          <tr>
+            {["Time", "Connection", "What", "Bytes"].map((label) => (
+              <th key={label} scope="col">
+                {label}
+              </th>
+            ))}
+          </tr>
+        </thead>
+        <tbody>
+          {frames
+            .slice(-SHOWN)
+            .toReversed()
+            .map(({ at, connection, words, bytes }, i) => (
+              <tr key={`${at} ${i}`}>
+                <th scope="row" class="time">
+                  <Time iso={at} />
+                </th>
+                <td>{connection}</td>
+                <td>{words}</td>
+                <td>
+                  {bytes !== null && (
+                    <code class="cut" title={bytes}>
+                      {bytes.replace(/(..)(?=.)/g, "$1 ")}
+                    </code>
+                  )}
+                </td>
+              </tr>
+            ))}
+        </tbody>
+      </table>
+    </Wide>
+    {leftOut + Math.max(0, frames.length - SHOWN) > 0 && (
+      <p>… {leftOut + Math.max(0, frames.length - SHOWN)} earlier ones are in the capture, as far as it is kept.</p>
+    )}
+  </>
+);

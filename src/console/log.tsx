@@ -1,0 +1,99 @@
+import type { JSX } from "preact";
+import { useState } from "preact/hooks";
+import { useData } from "./data.ts";
+import { Paragraphs, Time, Wide } from "./words.tsx";
+
+/** Answer of `/data/events`. */
+export interface Log {
+  readonly events: readonly LogEvent[];
+  readonly more: number;
+}
+
+interface LogEvent {
+  readonly id: number;
+  readonly at: string;
+  readonly kind: string;
+  readonly about: string | null;
+  readonly text: string;
+  readonly before?: string;
+  readonly after?: string;
+}
+
+const ASK_EVERY_MS = 3000;
+const LIMIT = 200;
+
+/** What changed and when: states, configuration, log-ins, trust, alarms; the newest first. */
+export function LogPage(): JSX.Element {
+  const [search, setSearch] = useState("");
+  return (
+    <>
+      <div class="list-head">
+        <h1>Events</h1>
+        <input
+          type="search"
+          aria-label="Search in kind, name and text"
+          placeholder="Kind, name or text"
+          value={search}
+          maxLength={200}
+          onInput={(event) => setSearch(event.currentTarget.value)}
+        />
+      </div>
+      <EventTable search={search} />
+    </>
+  );
+}
+
+/** The events that fit; of one thing where `search` is its name. */
+export function EventTable({ search }: { readonly search: string }): JSX.Element {
+  const answer = useData<Log>(`/data/events?${new URLSearchParams({ search, limit: String(LIMIT) }).toString()}`, ASK_EVERY_MS);
+  if (!answer) return <p class="faint">The events follow in a moment.</p>;
+  if ("problem" in answer) return <Paragraphs texts={[answer.problem]} />;
+  const { events, more } = answer.told;
+  if (events.length === 0) return <p>{search === "" ? "Nothing has changed since the start." : "No event fits."}</p>;
+  return (
+    <>
+      <Wide label="Events">
+        <table class="plain">
+          <thead>
+            <tr>
+              {["Time", "Kind", "About", "Change"].map((label) => (
+                <th key={label} scope="col">
+                  {label}
+                </th>
+              ))}
+            </tr>
+          </thead>
+          <tbody>
+            {events.map(({ id, at, kind, about, text, before, after }) => (
+              <tr key={id}>
+                <th scope="row" class="time">
+                  <Time iso={at} />
+                </th>
+                <td>{kind}</td>
+                <td>
+                  <span class="cut" title={about ?? ""}>
+                    {about}
+                  </span>
+                </td>
+                <td>
+                  {text}
+                  {before !== undefined && !text.includes(before) && (
+                    <p>
+                      <span class="faint">from</span> {before}
+                    </p>
+                  )}
+                  {after !== undefined && !text.includes(after) && (
+                    <p>
+                      <span class="faint">to</span> {after}
+                    </p>
+                  )}
+                </td>
+              </tr>
+            ))}
+          </tbody>
+        </table>
+      </Wide>
+      {more > 0 && <p>… {more} older events fit too.</p>}
+    </>
+  );
+}
