@@ -52,7 +52,7 @@ export function EventTable({ search }: { readonly search: string }): JSX.Element
   if (events.length === 0) return <p>{search === "" ? "Nothing has changed since the start." : "No event fits."}</p>;
   return (
     <>
-      <Wide label="Events">
+      <Wide label="Table of events">
         <table class="plain">
           <thead>
             <tr>

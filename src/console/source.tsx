@@ -124,7 +124,7 @@ function Variables({ source: { name, uuid }, detail: { readout, readAt, matching
       </p>
       {charted.length > 0 && <Chart source={uuid} variables={charted} />}
       {rows.length > 0 && (
-        <Wide label="Variables">
+        <Wide label="Table of variables">
           <table class="plain">
             <thead>
               <tr>
