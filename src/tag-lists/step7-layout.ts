@@ -175,16 +175,17 @@ export class Layout {
   }
 
   *#walk(type: Declared, member: Member, path: readonly Step[], at: number | undefined): Generator<Place | Missing> {
-    const own = this.#resolve(type);
-    if (!own || own.kind === "named") {
+    const declared = this.#resolve(type);
+    if (!declared || declared.kind === "named") {
       const missing = type.kind === "named" ? type.name : type.kind === "plain" ? type.word : "";
       yield { missing, path, member };
-    } else if (own.kind === "plain") yield { path, word: own.word, length: own.length, count: undefined, at, member };
-    else if (own.kind === "array") yield* this.#elements(own, member, path, at);
+    } else if (declared.kind === "plain") yield { path, word: declared.word, length: declared.length, count: undefined, at, member };
+    else if (declared.kind === "array") yield* this.#elements(declared, member, path, at);
     else {
       let from = at;
-      for (const inner of own.members) {
-        yield* this.places(inner, [...path, inner.name], from);
+      for (const inner of declared.members) {
+        const own = member.isAccessible ? inner : { ...inner, isAccessible: false };
+        yield* this.places(own, [...path, inner.name], from);
         from = this.behind(inner.type, from);
       }
     }
