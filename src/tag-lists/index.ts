@@ -1,10 +1,14 @@
 import type { TagFile, TagListFormat } from "./format.ts";
+import { ignitionCsv } from "./ignition-csv.ts";
+import { ignitionJson } from "./ignition-json.ts";
 import { kepwareCsv } from "./kepware-csv.ts";
+import { kepwareJson } from "./kepware-json.ts";
 import { studio5000Csv } from "./studio5000-csv.ts";
 import { type Taken, type TakeRules, take } from "./take.ts";
+import { unknownJson } from "./unknown-json.ts";
 
 /** Each is known by the content of a file; one file is of one of them. */
-export const FORMATS: readonly TagListFormat[] = [kepwareCsv, studio5000Csv];
+export const FORMATS: readonly TagListFormat[] = [kepwareCsv, kepwareJson, ignitionCsv, ignitionJson, studio5000Csv, unknownJson];
 
 /** The variables that a tag list of another engineering program holds. Undefined: the file is not one. */
 export async function readTagList(file: TagFile, rules: TakeRules): Promise<Taken | undefined> {
