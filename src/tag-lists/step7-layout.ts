@@ -93,7 +93,7 @@ export class Layout {
     for (let turns = 0; own !== undefined && turns < 16; turns++) {
       if (own.kind !== "named" && (own.kind !== "plain" || isKnown(own.word))) return own;
       const declared: Declared | undefined = this.#types.get((own.kind === "named" ? own.name : own.word).toLowerCase());
-      const number = own.kind === "plain" ? numberNamed(own.word) : undefined;
+      const number: string | undefined = own.kind === "plain" ? numberNamed(own.word) : undefined;
       own = declared ?? (number === undefined ? undefined : { kind: "plain", word: number, length: undefined });
     }
     return undefined;
