@@ -32,6 +32,6 @@ export async function fetchData<Told>(path: string, signal: AbortSignal): Promis
     const told = (await response.json()) as Told & { readonly detail?: string };
     return response.ok ? { told } : { problem: told.detail ?? `the collector answered ${response.status}` };
   } catch {
-    return { problem: "the collector does not answer; it is asked again" };
+    return { problem: "the collector does not answer; trying again" };
   }
 }

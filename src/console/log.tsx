@@ -22,7 +22,7 @@ interface LogEvent {
 const ASK_EVERY_MS = 3000;
 const LIMIT = 200;
 
-/** What changed and when: states, configuration, log-ins, trust, alarms; the newest first. */
+/** Changes and their times: states, configuration, log-ins, trust, alarms; the newest first. */
 export function LogPage(): JSX.Element {
   const [search, setSearch] = useState("");
   return (

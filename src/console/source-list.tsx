@@ -14,7 +14,7 @@ const PHONE_ROW = 88;
 const PHONE = "(max-width: 48rem)";
 /** Rows that are drawn above and below the window. */
 const BEYOND = 8;
-/** So many are drawn anyhow. */
+/** A list of this length is drawn whole. */
 const ALWAYS = 50;
 
 const COLUMNS: readonly { readonly key: SortKey; readonly label: string }[] = [

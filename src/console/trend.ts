@@ -28,7 +28,7 @@ export interface NamedTrend {
 
 export type Column = (number | null | undefined)[];
 
-/** What a chart draws: epoch seconds, and for each variable its last, least and greatest value by minute. Undefined: no gap, between two readouts. */
+/** Columns of a chart: epoch seconds, and for each variable its last, least and greatest value by minute. Undefined: no gap, between two readouts. */
 export interface ChartData {
   readonly seconds: number[];
   readonly columns: readonly { readonly last: Column; readonly min: Column; readonly max: Column }[];
