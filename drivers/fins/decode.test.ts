@@ -4,12 +4,15 @@ import { typeOf } from "../driver.ts";
 import type { Slot } from "../lib/reused-readings.ts";
 import { parseAddress } from "./address.ts";
 import { decoderOf } from "./decode.ts";
+import { settingsSchema } from "./settings.ts";
 import { parseType } from "./types.ts";
+
+const SETTINGS = settingsSchema.parse({});
 
 /** What the words of a variable say, in hexadecimal as they come. */
 function read(text: string, words: string) {
   const [name = "", word] = text.split(":");
-  const { address, type } = parseAddress(name, word === undefined ? undefined : typeOf({ parseType }, word));
+  const { address, type } = parseAddress(name, word === undefined ? undefined : typeOf({ parseType }, word), SETTINGS);
   const slot: Slot = { quality: "good", value: 0 };
   const data = Buffer.from(`ffff${words.replaceAll(" ", "")}ffff`, "hex");
   const reading = decoderOf(address, type.count, new Map())(data, 2, slot);

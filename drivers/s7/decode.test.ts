@@ -5,10 +5,13 @@ import { typeOf } from "../driver.ts";
 import { parseType } from "../lib/step7-types.ts";
 import { parseAddress } from "./address.ts";
 import { decoderOf } from "./decode.ts";
+import { settingsSchema } from "./settings.ts";
+
+const SETTINGS = settingsSchema.parse({});
 
 const hex = (text: string): Buffer => Buffer.from(text.replaceAll(" ", ""), "hex");
 function decode(word: string, bytes: Buffer, address = "DB1.DBX0.0"): Reading {
-  const parsed = parseAddress(address, typeOf({ parseType }, word));
+  const parsed = parseAddress(address, typeOf({ parseType }, word), SETTINGS);
   return decoderOf(parsed.address, parsed.type, new Map())(bytes, 0, { quality: "good", value: 0 });
 }
 const text = (characters: string) => Buffer.from(characters, "latin1").toString("hex");

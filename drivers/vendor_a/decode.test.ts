@@ -1,6 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import type { Value } from "../../src/model/value.ts";
+import type { CodingName } from "../lib/coded-numbers.ts";
 import type { Slot } from "../lib/reused-readings.ts";
 import { decoderOf } from "./decode.ts";
 import type { Place } from "./locate.ts";
@@ -8,7 +9,15 @@ import { ATOMICS, type MemberType, type Structure } from "./types.ts";
 
 const hex = (text: string): Buffer => Buffer.from(text.replaceAll(" ", ""), "hex");
 
-function read(type: MemberType, bytes: Buffer, { scalar, count, bit }: { scalar?: Place["scalar"]; count?: number; bit?: number } = {}) {
+interface As {
+  readonly scalar?: Place["scalar"];
+  readonly count?: number;
+  readonly bit?: number;
+  readonly coding?: CodingName;
+  readonly encoding?: string;
+}
+
+function read(type: MemberType, bytes: Buffer, { scalar, count, bit, ...said }: As = {}) {
   const own = "structure" in type ? "string" : (ATOMICS.get(type.code)?.scalar ?? "string");
   const place: Place = { sources: [], type, scalar: scalar ?? own, count, isAuto: false };
   const source = {
@@ -24,7 +33,7 @@ function read(type: MemberType, bytes: Buffer, { scalar, count, bit }: { scalar?
     ...(bit !== undefined && { bit }),
   };
   const slot: Slot = { quality: "good", value: 0 };
-  return decoderOf(place, source, new Map())(bytes, 0, bytes.length, slot);
+  return decoderOf(place, source, said, new Map())(bytes, 0, bytes.length, slot);
 }
 
 const good = (value: Value) => ({ quality: "good", value });

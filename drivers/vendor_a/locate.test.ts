@@ -5,8 +5,11 @@ import type { Slot } from "../lib/reused-readings.ts";
 import { parseAddress } from "./address.ts";
 import { decoderOf } from "./decode.ts";
 import { indicesOf, type KnownSymbol, locate, locateAlone, type Place, type Source } from "./locate.ts";
+import { settingsSchema } from "./settings.ts";
 import { makeStructure, parseDefinition, parseTemplateHead } from "./template.ts";
 import { ATOMICS, elementaryType, type Family, STRUCTURE, type Structure, valuesIn } from "./types.ts";
+
+const SETTINGS = settingsSchema.parse({});
 
 /** A definition as it comes: members with their info, type and offset, then names. */
 function definition(name: string, members: readonly (readonly [name: string, info: number, type: number, offset: number])[]): Buffer {
@@ -132,7 +135,7 @@ const SYMBOLS: readonly KnownSymbol[] = [
 ];
 
 function find(text: string, type?: string) {
-  const parsed = parseAddress(text, type === undefined ? undefined : parseDataType(type));
+  const parsed = parseAddress(text, type === undefined ? undefined : parseDataType(type), SETTINGS);
   const root = String(parsed.address.steps[0]).toLowerCase();
   const symbol = SYMBOLS.find(({ name }) => name.toLowerCase() === root);
   if (!symbol) throw new Error(`no symbol ${root}`);
@@ -239,7 +242,7 @@ describe("places", () => {
     let nested = over(0x110, 0xc2, []);
     for (let depth = 1; depth < 8; depth++) nested = over(0x110 + depth, 0x8000 | nested.id, [nested]);
     expect(valuesIn(nested)).toBeGreaterThan(100 ** 8);
-    const { address, type } = parseAddress("Over", undefined);
+    const { address, type } = parseAddress("Over", undefined, SETTINGS);
     expect(() => locate(address, type, { name: "Over", type: { structure: nested }, dimensions: [] })).toThrow(
       expect.objectContaining({ fault: "type_mismatch", message: expect.stringContaining("more than 200000 values") }),
     );
@@ -278,7 +281,7 @@ describe("places", () => {
 });
 
 function alone(text: string, code: number, type?: string, family: Family = "logix") {
-  const parsed = parseAddress(text, type === undefined ? undefined : parseDataType(type));
+  const parsed = parseAddress(text, type === undefined ? undefined : parseDataType(type), SETTINGS);
   return locateAlone(parsed.address, parsed.type, code, family);
 }
 
@@ -309,7 +312,7 @@ describe("each wire type, listed or not, of each family", () => {
   const found = (text: string, type: string | undefined, [code, family, kind]: (typeof rows)[number]) => {
     if (kind === "alone") return alone(text, code, type, family).place;
     const dimensions = kind === "array" ? [WORDS] : [];
-    const parsed = parseAddress(text, type === undefined ? undefined : parseDataType(type));
+    const parsed = parseAddress(text, type === undefined ? undefined : parseDataType(type), SETTINGS);
     return locate(parsed.address, parsed.type, { name: "T", type: elementaryType(code, dimensions.length, family), dimensions }).place;
   };
 
@@ -336,7 +339,7 @@ describe("each wire type, listed or not, of each family", () => {
         if (row[2] !== "alone") expect(start + count).toBeLessThanOrEqual(row[2] === "array" ? WORDS : 1);
         const data = Buffer.alloc(Math.max(1, count * bytes));
         const slot: Slot = { quality: "good", value: 0 };
-        expect(() => decoderOf(place, source, new Map())(data, offset, data.length, slot)).not.toThrow();
+        expect(() => decoderOf(place, source, {}, new Map())(data, offset, data.length, slot)).not.toThrow();
       }
   });
 });
