@@ -10,9 +10,9 @@ import { parseType } from "./types.ts";
 const SETTINGS = settingsSchema.parse({});
 
 /** What the words of a variable say, in hexadecimal as they come. */
-function read(text: string, words: string) {
+function read(text: string, words: string, settings = SETTINGS) {
   const [name = "", word] = text.split(":");
-  const { address, type } = parseAddress(name, word === undefined ? undefined : typeOf({ parseType }, word), SETTINGS);
+  const { address, type } = parseAddress(name, word === undefined ? undefined : typeOf({ parseType }, word), settings);
   const slot: Slot = { quality: "good", value: 0 };
   const data = Buffer.from(`ffff${words.replaceAll(" ", "")}ffff`, "hex");
   const reading = decoderOf(address, type.count, new Map())(data, 2, slot);
@@ -58,6 +58,11 @@ describe("values", () => {
     ["T5:BOOL", "fe", false],
     ["T5:BOOL[3]", "01 00 01", [true, false, true]],
   ])("%s of %s", (text, words, value) => expect(read(text, words)).toEqual(value));
+
+  it("reads texts in the encoding of the source", () => {
+    expect(read("D0:string(4)", "837c 8393", settingsSchema.parse({ encoding: "shift_jis" }))).toBe("ポン");
+    expect(read("D0:string(4)", "3520 8000")).toBe("5 €");
+  });
 
   it.each([
     ["D0:BCD", "12a4", /^not_a_number: 0x12a4 is not a value of type UINT_BCD$/],

@@ -114,6 +114,10 @@ const OWN_WORDS: Readonly<Record<string, Kind>> = {
   S5TIME: "S5TIME",
   TIMER: "S5TIME",
   COUNTER: "COUNTER",
+};
+
+/** Words that no address has in it: `DB1,BCD164` could be one of 16 bits at byte 4, or one at byte 164. */
+const DIGIT_WORDS: Readonly<Record<string, CodedKind>> = {
   BYTE_BCD: "BYTE_BCD",
   BCD: "WORD_BCD",
   WORD_BCD: "WORD_BCD",
@@ -167,7 +171,7 @@ export function parseType(text: string): DataType | undefined {
   const [whole, name, inParentheses, inBrackets] = WORD.exec(text) ?? [];
   if (whole === undefined || name === undefined) return undefined;
   const word = name.toUpperCase();
-  const kind = Object.hasOwn(OWN_WORDS, word) ? OWN_WORDS[word] : undefined;
+  const kind = kindNamed(OWN_WORDS, word) ?? kindNamed(DIGIT_WORDS, word);
   if (!kind) return undefined;
   const { scalar } = KINDS[kind];
   const isDeclared = kind === "WSTRING" && inParentheses === undefined;
@@ -178,6 +182,9 @@ export function parseType(text: string): DataType | undefined {
   const maxBytes = kind === "WSTRING" ? (chars ?? DEFAULT_CHARS) * 2 : chars;
   return { scalar, word: kind, ...(maxBytes !== undefined && { maxBytes }), ...(count !== undefined && { count }) };
 }
+
+const kindNamed = (words: Readonly<Record<string, Kind>>, word: string): Kind | undefined =>
+  Object.hasOwn(words, word) ? words[word] : undefined;
 
 /** NaN: out of range. */
 function numberIn(digits: string | undefined): number | undefined {

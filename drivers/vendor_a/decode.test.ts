@@ -79,6 +79,22 @@ describe("values", () => {
     expect(read({ code: 0xc1 }, hex("00 ff"), { count: 2 })).toEqual(good([false, true]));
   });
 
+  it("reads decimal digits, and texts in the encoding of the source", () => {
+    expect(read({ code: 0xc3 }, hex("9819"), { scalar: "uint16", coding: "WORD_BCD" })).toEqual(good(1998));
+    expect(read({ code: 0xc4 }, hex("78563412 01000000"), { scalar: "uint32", coding: "DWORD_BCD", count: 2 })).toEqual(
+      good([12_345_678, 1]),
+    );
+    expect(read({ code: 0xc3 }, hex("a412"), { scalar: "uint16", coding: "WORD_BCD" })).toEqual({
+      quality: "bad",
+      fault: "not_a_number",
+      detail: "0xa412 is not a value of type WORD_BCD",
+    });
+    expect(read({ code: 0xda }, hex("04 b1c3 2031"), { encoding: "gbk" })).toEqual(good("泵 1"));
+    expect(read({ code: 0xda }, hex("01 80"))).toEqual(good("€"));
+    const text: Structure = { id: 0xfce, name: "STRING", handle: 0xfce, bytes: 12, members: [], chars: 6 };
+    expect(read({ structure: text }, hex("02000000 837c 00000000 0000"), { encoding: "shift_jis" })).toEqual(good("ポ"));
+  });
+
   it("refuses what is no value", () => {
     expect(read({ code: 0xca }, hex("0000c07f"))).toMatchObject({ fault: "not_a_number", detail: "NaN" });
     expect(read({ code: 0xca }, hex("0000803f 0000807f"), { count: 2 })).toEqual(good([1, Number.POSITIVE_INFINITY]));

@@ -1,8 +1,9 @@
 import { describe, expect, it } from "vitest";
 import { FaultError } from "../../src/model/fault.ts";
 import { formatDataType, parseDataType } from "../../src/model/value.ts";
+import { typeOf } from "../driver.ts";
 import type { Slot } from "../lib/reused-readings.ts";
-import { parseAddress } from "./address.ts";
+import { parseAddress, parseType } from "./address.ts";
 import { decoderOf } from "./decode.ts";
 import { indicesOf, type KnownSymbol, locate, locateAlone, type Place, type Source } from "./locate.ts";
 import { settingsSchema } from "./settings.ts";
@@ -135,7 +136,7 @@ const SYMBOLS: readonly KnownSymbol[] = [
 ];
 
 function find(text: string, type?: string) {
-  const parsed = parseAddress(text, type === undefined ? undefined : parseDataType(type), SETTINGS);
+  const parsed = parseAddress(text, type === undefined ? undefined : typeOf({ parseType }, type), SETTINGS);
   const root = String(parsed.address.steps[0]).toLowerCase();
   const symbol = SYMBOLS.find(({ name }) => name.toLowerCase() === root);
   if (!symbol) throw new Error(`no symbol ${root}`);
@@ -155,6 +156,8 @@ describe("places", () => {
   it.each([
     ["count", undefined, "Count[0]x1@0 int32"],
     ["Count", "UDINT", "Count[0]x1@0 uint32"],
+    ["Count", "LBCD", "Count[0]x1@0 uint32"],
+    ["Arr[2]", "BCD[3]", "Arr[2]x3@0 uint16[3]"],
     ["Count.9", undefined, "Count[0]x1@1.1 bool"],
     ["Big.63", undefined, "Big[0]x1@7.7 bool"],
     ["Ready", undefined, "Ready[0]x1@0 bool"],
@@ -222,6 +225,8 @@ describe("places", () => {
     ["Count[0]", undefined, "type_mismatch", "not an array"],
     ["Count", "INT", "type_mismatch", "DINT on the controller, not int16"],
     ["Count", "BOOL", "type_mismatch", "DINT"],
+    ["Count", "BCD", "type_mismatch", "DINT on the controller, not WORD_BCD"],
+    ["Count.3", "BCD", "type_mismatch", "a bit is a BOOL, not WORD_BCD"],
     ["Level.3", undefined, "type_mismatch", "only whole numbers have bits"],
     ["Arr.3", undefined, "type_mismatch", "name one element"],
     ["Motors.Speed", undefined, "type_mismatch", "Motors[0].Speed"],

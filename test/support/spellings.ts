@@ -56,7 +56,7 @@ export const SUBJECTS: Readonly<Record<string, Subject>> = {
       const { address, type } = modbus.parseAddress(text, wanted, modbusSettings.parse({}));
       const area = Object.entries(FUNCTION_OF).find(([, code]) => code === address.functionCode)?.[0];
       const bit = address.bit === undefined ? "" : `.${address.bit}`;
-      return `${address.unit}/${area} ${address.start}+${address.length}${bit} ${formatDataType(type)} ${address.order}`;
+      return `${address.unit}/${area} ${address.start}+${address.length}${bit} ${address.coding ?? formatDataType(type)} ${address.order}`;
     },
     own: fc.oneof(
       joined(
