@@ -24,7 +24,7 @@ export interface FinsVariable {
   readonly kind: Kind;
   /** Bytes of a string. */
   readonly chars: number | undefined;
-  /** Of a string; absent for all others. */
+  /** Encoding of a string; absent for all others. */
   readonly encoding?: Encoding;
   /** In this controller; undefined: it has not been looked up. */
   readonly place?: Place;

@@ -5,7 +5,7 @@ import { inOrder, type WordOrder } from "./bytes.ts";
 export interface Coding {
   readonly name: CodingName;
   readonly scalar: NumberType;
-  /** Of one element. */
+  /** Bytes of one element. */
   readonly bytes: number;
 }
 

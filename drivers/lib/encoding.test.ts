@@ -45,7 +45,7 @@ describe("decodeText", () => {
 
   it("takes a last character of windows-1252 for one", () => expect(decodeText(Buffer.from("Prä", "latin1"), AUTO)).toBe("Prä"));
 
-  it("takes bytes that are no UTF-8 as windows-1252", () => expect(decodeText(Buffer.from("Mühle", "latin1"), AUTO)).toBe("Mühle"));
+  it("takes bytes that are not UTF-8 as windows-1252", () => expect(decodeText(Buffer.from("Mühle", "latin1"), AUTO)).toBe("Mühle"));
 });
 
 describe("encodings", () => {

@@ -3,7 +3,7 @@ import * as z from "zod";
 
 /** UTF-8 where the bytes are valid UTF-8, else Windows-1252. */
 export const AUTO = "auto";
-/** As what the engineering tools of Windows write in western countries. */
+/** The encoding that the engineering tools of Windows write in western countries. */
 export const WESTERN = "windows-1252";
 
 /**
@@ -112,7 +112,7 @@ function utf8OrWestern(bytes: Uint8Array, isFull: boolean): string {
 const isHardlyWestern = (last: Buffer, isFull: boolean): boolean =>
   last.subarray(1).some((byte) => byte < 0xa0) || (isFull && LATIN_LEADS.has(last[0] ?? 0));
 
-/** What begins U+0080 to U+00FF in UTF-8. */
+/** The bytes that begin U+0080 to U+00FF in UTF-8. */
 const LATIN_LEADS = new Set([0xc2, 0xc3]);
 
 /** The place where a character of several bytes begins that the end cuts; the length where none does. RFC 3629, 3. */

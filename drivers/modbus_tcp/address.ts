@@ -20,9 +20,9 @@ export interface ModbusAddress {
   /** The lowest bit of a variable of bits in registers, 0..15, 0 the least significant; undefined for all else. */
   readonly bit: number | undefined;
   readonly order: WordOrder;
-  /** Of a number that the registers code otherwise than its type does. */
+  /** The way in which the registers code a number, where it is not that of its type. */
   readonly coding?: CodingName;
-  /** Of a text. */
+  /** Encoding of a text. */
   readonly encoding?: Encoding;
 }
 

@@ -15,7 +15,7 @@ export interface ProfileAddress {
   /** Name of the request whose answer has it, and values of that request's arguments. */
   readonly request: string;
   readonly args: readonly string[];
-  /** Of a text. */
+  /** Encoding of a text. */
   readonly encoding?: Encoding;
 }
 

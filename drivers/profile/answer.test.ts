@@ -33,7 +33,7 @@ it.each<[BinaryFormat, string, string, Value]>([
   expect(read(inBytes(format), hex)).toEqual({ quality: "good", value });
 });
 
-it("refuses what is no number, and what the answer does not have", () => {
+it("refuses bytes that are not a number, and those that the answer does not have", () => {
   expect(read(inBytes("bcd16le"), "a412")).toEqual({
     quality: "bad",
     fault: "not_a_number",

@@ -40,7 +40,7 @@ const CODED: ReadonlyMap<string, Coding> = new Map([
   ["bcd64", CODINGS.LWORD_BCD],
 ]);
 
-/** What the numbers of a format are, and how to read one; undefined: the bytes are none. */
+/** The type and size of a format, and how to read one; undefined: the bytes are none. */
 function formatOf(format: BinaryFormat): { readonly type: NumberType; readonly bytes: number; readonly read: CodedReader } {
   const stem = format.replace(/[bl]e$/, "");
   const order = format.endsWith("le") ? "DCBA" : "ABCD";

@@ -25,7 +25,7 @@ export interface S7Address {
   readonly kind: Kind;
   /** Of a string, or of a text of several CHAR. */
   readonly chars: number | undefined;
-  /** Of a text whose characters are bytes; absent for all others. */
+  /** Encoding of a text whose characters are bytes; absent for all others. */
   readonly encoding?: Encoding;
 }
 

@@ -40,7 +40,7 @@ export interface PlusAddress {
   readonly place: Place | undefined;
   /** Its bytes are read as they come, instead of the value. */
   readonly isRaw?: true;
-  /** Of the characters of a text that are bytes. */
+  /** Encoding of texts whose characters are bytes. */
   readonly encoding?: Encoding;
 }
 

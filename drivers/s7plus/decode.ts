@@ -106,11 +106,11 @@ const PACKED: Readonly<Partial<Record<Kind, Packed>>> = {
 const DTL_ID = 0x0200_0043;
 const DTL_BYTES = 12;
 
-/** What a value is read as. */
+/** The form in which a value is read. */
 interface Readable {
   readonly kind: Kind | undefined;
   readonly count: number | undefined;
-  /** Of a text whose characters are bytes. */
+  /** Encoding of a text whose characters are bytes. */
   readonly encoding?: Encoding | undefined;
 }
 

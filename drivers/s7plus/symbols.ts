@@ -131,7 +131,7 @@ function placeOf(
   return { place, type: wanted ? typeOfElement({ ...element, kind: place.kind ?? element.kind }, count) : own };
 }
 
-/** What the CPU has where a person reads digits in it. */
+/** Kinds of the CPU in which a person reads digits. */
 const DIGITS_IN: Readonly<Record<CodedKind, Kind>> = {
   BYTE_BCD: "BYTE",
   WORD_BCD: "WORD",

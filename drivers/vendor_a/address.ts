@@ -21,9 +21,9 @@ export interface CipAddress {
   readonly place?: Place;
   /** Its bytes are read as they come, instead of the value. */
   readonly isRaw?: true;
-  /** Of decimal digits in a whole number. */
+  /** Coding of decimal digits in a whole number. */
   readonly coding?: CodingName;
-  /** Of texts. */
+  /** Encoding of texts. */
   readonly encoding?: Encoding;
 }
 

@@ -34,7 +34,7 @@ const LDT = 0xcc;
 const TIME32 = 0xd6;
 const TIME = 0xd7;
 
-/** What the person says of the bytes: digits in a whole number, and the encoding of texts. */
+/** A person says of the bytes: digits in a whole number, and the encoding of texts. */
 interface Said {
   readonly coding?: CodingName | undefined;
   readonly encoding?: Encoding | undefined;
