@@ -49,8 +49,14 @@ export class MachineLook {
 
   /** Never rejects, and takes a second at most. */
   async figures(): Promise<MachineFigures> {
+    const certificates = this.certificates();
+    return { freeBytes: await this.free(), certificates };
+  }
+
+  /** The certificates of some minutes ago at most. */
+  certificates(): readonly CertificateEnd[] {
     if (performance.now() - this.#lookedAtMs > LOOK_AT_CERTIFICATES_MS) this.#lookAtCertificates();
-    return { freeBytes: await this.free(), certificates: this.#certificates };
+    return this.#certificates;
   }
 
   /** Bytes that the disk of the state folder has left; undefined: it does not say. Never rejects, and takes a second at most. */

@@ -1,0 +1,16 @@
+import type { TagFile, TagListFormat } from "./format.ts";
+import { kepwareCsv } from "./kepware-csv.ts";
+import { studio5000Csv } from "./studio5000-csv.ts";
+import { type Taken, type TakeRules, take } from "./take.ts";
+
+/** Each is known by the content of a file; one file is of one of them. */
+export const FORMATS: readonly TagListFormat[] = [kepwareCsv, studio5000Csv];
+
+/** The variables that a tag list of another engineering program holds. Undefined: the file is not one. */
+export async function readTagList(file: TagFile, rules: TakeRules): Promise<Taken | undefined> {
+  for (const format of FORMATS) {
+    const taken = await take(format, file, rules);
+    if (taken) return taken;
+  }
+  return undefined;
+}
