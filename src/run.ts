@@ -197,7 +197,11 @@ function agentOf(
   return agent;
 }
 
-const applierOf = ({ loaded, stateDir, credentials, clock, log, signal, service }: Base, pipeline: Pipeline, agent: Agent): Applier =>
+const applierOf = (
+  { loaded, stateDir, credentials, clock, log, signal, service, history }: Base,
+  pipeline: Pipeline,
+  agent: Agent,
+): Applier =>
   new Applier({
     local: localOf(loaded, stateDir),
     stateDir,
@@ -207,6 +211,7 @@ const applierOf = ({ loaded, stateDir, credentials, clock, log, signal, service 
     signal,
     applySinks: (sinks) => pipeline.setSinks(sinks),
     applySources: (sources) => agent.apply(sources),
+    onChanges: (changes) => history.configured(changes),
     onSettled: () => service.reconciled(),
   });
 

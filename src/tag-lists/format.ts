@@ -27,6 +27,8 @@ export class TagFile {
 export interface Wanted {
   /** Its type, as the API names it (`modbus_tcp`); also one that this collector does not know. */
   readonly type: string;
+  /** Numbers of data blocks by their names, which sources of blocks leave out; the empty name stands for the only block of a file. */
+  readonly blockNumbers?: ReadonlyMap<string, number>;
 }
 
 /** One thing that a list holds. */

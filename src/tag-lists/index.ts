@@ -1,10 +1,13 @@
 import type { TagFile, TagListFormat } from "./format.ts";
 import { kepwareCsv } from "./kepware-csv.ts";
+import { l5x } from "./l5x.ts";
+import { step7Blocks } from "./step7-blocks.ts";
 import { studio5000Csv } from "./studio5000-csv.ts";
 import { type Taken, type TakeRules, take } from "./take.ts";
+import { tiaTags } from "./tia-tags.ts";
 
 /** Each is known by the content of a file; one file is of one of them. */
-export const FORMATS: readonly TagListFormat[] = [kepwareCsv, studio5000Csv];
+export const FORMATS: readonly TagListFormat[] = [tiaTags, kepwareCsv, studio5000Csv, l5x, step7Blocks];
 
 /** The variables that a tag list of another engineering program holds. Undefined: the file is not one. */
 export async function readTagList(file: TagFile, rules: TakeRules): Promise<Taken | undefined> {

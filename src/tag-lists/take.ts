@@ -47,8 +47,8 @@ export interface Taken {
 
 /** The tags of a list of this format as variables of one data source, each name once; undefined: it is of another format. */
 export async function take(format: TagListFormat, file: TagFile, rules: TakeRules): Promise<Taken | undefined> {
-  const { type, device, readAddress, yieldToEventLoop } = rules;
-  const entries = format.read(file, { type });
+  const { device, readAddress, yieldToEventLoop } = rules;
+  const entries = format.read(file, rules);
   if (!entries) return undefined;
   const taking = new Taking(format.program, device, readAddress);
   for await (const entry of entries) {

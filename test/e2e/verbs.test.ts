@@ -139,6 +139,7 @@ describe("a service that runs", () => {
       "capture?source=line-1",
     ];
     for (const at of data) texts.push(await (await fetch(`${pageUrl}/data/${at}`)).text());
+    expect(texts.find((text) => text.startsWith('{"events":'))).toContain('"kind":"configuration","about":"press-1","text":"secret"');
     for (const at of ["/", "/sources/press-1", "/sources/line-1", "/data/status"]) {
       const page = await fetch(`${pageUrl}${at}`);
       const text = await page.text();

@@ -36,6 +36,8 @@ export interface ImportOptions extends ApiOptions {
   readonly device?: string;
   /** `0` or `1`; any other text is refused. */
   readonly countFrom?: string;
+  /** Numbers of data blocks: `12`, or `Motor=12,Valve=13`. */
+  readonly db?: string;
 }
 
 /** The variables of a file, and its problems. */
@@ -56,6 +58,7 @@ interface ReadFile {
  */
 export function variablesImport(sourceName: string, file: string, options: ImportOptions, io: CommandIo): Promise<ExitCode> {
   const countsFrom = countsFromOf(options.countFrom);
+  const blockNumbers = blockNumbersOf(options.db);
   return withApi(options, io, async (api) => {
     const bytes = file === "-" ? await readStdin(io, MAX_FILE_BYTES, { what: "what comes on stdin" }) : readIn(file, MAX_FILE_BYTES);
     const { source, variables: present, file: shadowing } = await sourceVariables(api, sourceName, options);
@@ -63,7 +66,7 @@ export function variablesImport(sourceName: string, file: string, options: Impor
     const place = file === "-" ? "stdin" : file;
     const { variables, complaints, problems, refused, list } = await readVariables(
       { name: file, place, bytes },
-      { source, check, countsFrom, device: options.device },
+      { source, check, countsFrom, device: options.device, blockNumbers },
       io,
     );
     const nothing = variables.length === 0 && problems.length > 0;
@@ -102,17 +105,33 @@ function countsFromOf(text: string | undefined): 0 | 1 | undefined {
   return text === "0" ? 0 : 1;
 }
 
+const MAX_BLOCK = 65_535;
+
+/** The empty name is that of the only block. Throws UsageError. */
+function blockNumbersOf(text: string | undefined): ReadonlyMap<string, number> {
+  return new Map(
+    text?.split(",").map((word) => {
+      const [, name = "", digits = ""] = /^(?:(.+)=)?(?:DB)?(\d{1,5})$/i.exec(word) ?? [];
+      const number = Number(digits);
+      if (digits === "" || number < 1 || number > MAX_BLOCK)
+        throw new UsageError(`--db ${word}: expected the number of a data block, 1 to ${MAX_BLOCK}, or NAME=NUMBER,NAME=NUMBER`);
+      return [name, number];
+    }),
+  );
+}
+
 interface Meant {
   readonly source: DataSource;
   readonly check: AddressCheck;
   readonly countsFrom: 0 | 1 | undefined;
   readonly device: string | undefined;
+  readonly blockNumbers: ReadonlyMap<string, number>;
 }
 
 /** Throws UsageError. */
 async function readVariables(
   { name, place, bytes }: { readonly name: string; readonly place: string; readonly bytes: Uint8Array },
-  { source, check, countsFrom, device }: Meant,
+  { source, check, countsFrom, device, blockNumbers }: Meant,
   { signal }: CommandIo,
 ): Promise<ReadFile> {
   const isYaml = /^\.ya?ml$/i.test(extname(name));
@@ -127,6 +146,7 @@ async function readVariables(
     : await readTagList(new TagFile(name, bytes), {
         type: source.type,
         ...(device !== undefined && { device }),
+        blockNumbers,
         readAddress,
         yieldToEventLoop,
       });
