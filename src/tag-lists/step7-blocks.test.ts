@@ -99,6 +99,16 @@ test("a block that s7 cannot read yet is named with the option that helps", asyn
   expect(await read(two, { type: "s7", blockNumbers: new Map([["", 12]]) })).toEqual([unnumbered, "28 DB7.a = DB7.DBW0 INT"]);
   const both = await read(two, { type: "s7", blockNumbers: new Map([["Motor", 5]]) });
   expect([both[0], both.at(-1)]).toEqual(["14 Motor.Speed = DB5.DBW0 INT (rpm)", "28 DB7.a = DB7.DBW0 INT"]);
+  // A person's number wins, since blocks may be numbered again; a name that no block has is told.
+  const renumbered = new Map([
+    ["DB7", 8],
+    ["Valve", 9],
+  ]);
+  expect(await read(two, { type: "s7", blockNumbers: renumbered })).toEqual([
+    'note: --db: the file has no data block "Valve"',
+    unnumbered,
+    "28 DB7.a = DB8.DBW0 INT",
+  ]);
   expect(await read(STANDARD, { type: "modbus_tcp" })).toEqual([
     "refused: holds data blocks of a SIMATIC S7, which data sources of the types s7 and s7plus read, not modbus_tcp",
   ]);
