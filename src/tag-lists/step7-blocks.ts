@@ -77,6 +77,7 @@ function* blockEntries(block: Block, layout: Layout, type: "s7" | "s7plus", numb
     if ("missing" in place)
       return { ...from, problem: `the type ${JSON.stringify(place.missing)} is not in this file; export it with the block` };
     if (isOpaque(place.word)) return { ...from, problem: `a ${place.word} is not read; name its members with collector variables add` };
+    if (place.length === 0) return { ...from, problem: "a string without room for characters holds no text" };
     if (!isAbsolute && !place.member.isAccessible)
       return { ...from, problem: "it is not accessible from HMI/OPC UA: switch that on in the block's declaration" };
     const cells = isAbsolute ? absolute(place, of) : { address: symbolOf(place.path) };
