@@ -18,6 +18,7 @@ const EXCEPTIONS: Readonly<Record<string, string>> = {
   "src/commands/service/doctor-checks.ts": SHOWN,
   "src/console/feed.ts": "the collector's clock beside the browser's",
   "src/console/selection.ts": "an order, not a duration",
+  "src/console/timeline.tsx": SHOWN,
   "src/console/words.tsx": SHOWN,
   "src/lib/files.ts": KEPT,
   "src/os/pki/store.ts": KEPT,
