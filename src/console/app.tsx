@@ -1,5 +1,5 @@
 import type { JSX } from "preact";
-import { useEffect, useState } from "preact/hooks";
+import { useEffect, useRef, useState } from "preact/hooks";
 import type { ToldSource } from "../service/page/told.ts";
 import { LogPage } from "./log.tsx";
 import { Overview } from "./overview.tsx";
@@ -15,6 +15,15 @@ export function App({ isLoggedIn }: { readonly isLoggedIn: boolean }): JSX.Eleme
   const route = useRoute();
   const path = feedPathOf(route);
   useEffect(() => feed.open(path), [feed, path]);
+  const place = `${route.page} ${"name" in route ? route.name : ""}`;
+  const shown = useRef(place);
+  useEffect(() => {
+    if (shown.current === place) return;
+    shown.current = place;
+    // The keyboard goes on where the new page begins, as it does where a page is loaded.
+    document.getElementById("main")?.focus({ preventScroll: true });
+    document.getElementById(location.hash.slice(1))?.scrollIntoView();
+  }, [place]);
   const [, setUtc] = useState(isUtc());
   const changeZone = (): void => {
     keepChoice("zone", isUtc() ? "local" : "utc");

@@ -210,7 +210,7 @@ describe.skipIf(missing !== undefined)("one collector with all these faults at o
       await expectSaid(visit, [fault]);
       for (const section of isSink ? ["state"] : SECTIONS) expect(await visit.text(`section#${section}`)).not.toBe("");
       expect(await flawsOf(visit)).toEqual([]);
-      await follow(visit, "Collector", `${PAGE}/`);
+      await follow(visit, isSink ? "All data sinks" : "All data sources", `${PAGE}/${isSink ? "#sinks" : ""}`);
     },
   );
 
