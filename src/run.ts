@@ -120,7 +120,7 @@ function baseOf(options: RunOptions): Base {
   const { listenRefusal: refusal } = inForce;
   const pki: PkiPlace = { dir: path.join(stateDir, "pki"), installation: collector };
   const startPage = (page: PageHostOptions) => new PageHost(page);
-  const known = { settings, collector, stateDir, credentials, clock, alarms, history, pki };
+  const known = { settings, collector, stateDir, credentials, clock, alarms, history, pki, bufferFile: bufferFileIn(stateDir) };
   const service = new Service({ ...options, ...known, listenRefusal: refusal, startPage });
   return {
     ...options,
@@ -197,7 +197,11 @@ function agentOf(
   return agent;
 }
 
-const applierOf = ({ loaded, stateDir, credentials, clock, log, signal, service }: Base, pipeline: Pipeline, agent: Agent): Applier =>
+const applierOf = (
+  { loaded, stateDir, credentials, clock, log, signal, service, history }: Base,
+  pipeline: Pipeline,
+  agent: Agent,
+): Applier =>
   new Applier({
     local: localOf(loaded, stateDir),
     stateDir,
@@ -207,6 +211,7 @@ const applierOf = ({ loaded, stateDir, credentials, clock, log, signal, service 
     signal,
     applySinks: (sinks) => pipeline.setSinks(sinks),
     applySources: (sources) => agent.apply(sources),
+    onChanges: (changes) => history.configured(changes),
     onSettled: () => service.reconciled(),
   });
 

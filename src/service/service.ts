@@ -77,6 +77,7 @@ export interface ServiceOptions
   readonly clock: Clock;
   readonly alarms: Alarms;
   readonly history: History;
+  readonly bufferFile: string;
   readonly recentLog: Pick<RecentLog, "answer">;
   readonly pki: PkiPlace;
   /** Starts the thread of the page. */
@@ -88,8 +89,8 @@ const DESCRIBE_AFTER_MS = 250;
 const SESSIONS_STOP_MS = 4000;
 
 const FORECAST_EVERY_MS = 60_000;
-/** A change of a sink that is undone between two looks is not seen. */
-const LOOK_AT_SINKS_MS = 5000;
+/** A change of a sink or an alarm that is undone between two looks is not seen. */
+const NOTE_EVERY_MS = 5000;
 /** The store commits four times a second; a busy disk may take a moment. */
 const UNSTORED_MS = 10_000;
 
@@ -124,7 +125,7 @@ export class Service {
   #describing: NodeJS.Timeout | undefined;
   #forecast: FillForecast | undefined;
   #forecasting: NodeJS.Timeout | undefined;
-  #lookingAtSinks: NodeJS.Timeout | undefined;
+  #noting: NodeJS.Timeout | undefined;
 
   constructor(options: ServiceOptions) {
     this.#options = options;
@@ -218,8 +219,14 @@ export class Service {
     const start = this.#options.startPage;
     const sinks = () => parts.pipeline.sinks();
     const data = pageData({ history, agent: parts.agent, sinks, certificates: () => machine.certificates() });
-    this.#page = new StatusPage({ settings, listenRefusal, entry: workerUrl("page"), agent: parts.agent, head, data, log, start });
-    this.#lookingAtSinks = setInterval(() => history.noteSinks(sinks()), LOOK_AT_SINKS_MS);
+    const { bufferFile } = this.#options;
+    const served = { settings, listenRefusal, entry: workerUrl("page"), agent: parts.agent, bufferFile, head, data, log, start };
+    this.#page = new StatusPage(served);
+    this.#noting = setInterval(() => {
+      const now = head();
+      history.noteSinks(now.sinks);
+      history.noteOthers(now, machine.certificates());
+    }, NOTE_EVERY_MS);
     history.events.add({ kind: "start", about: null, text: `collector ${version} started` });
     this.#forecast = new FillForecast(stateDir, log);
     this.#forecasting = setInterval(() => void this.#lookAtRoom(machine, parts), FORECAST_EVERY_MS);
@@ -239,7 +246,7 @@ export class Service {
     applier.stop();
     clearTimeout(this.#describing);
     clearInterval(this.#forecasting);
-    clearInterval(this.#lookingAtSinks);
+    clearInterval(this.#noting);
     this.#options.history.stop();
     await agent.stop();
     pipeline.describe(agent.reports());

@@ -1,5 +1,6 @@
 import { decodeText } from "../configuration/csv.ts";
 import type { Cells } from "../configuration/variable-file.ts";
+import { type JsonText, parseJson } from "./json-text.ts";
 
 /** A place in a file, for the person who mends it: a line from 1, or words (`Tags, row 7`, `Line 3/Motor/Speed`). */
 export type Place = number | string;
@@ -9,6 +10,7 @@ export class TagFile {
   readonly name: string;
   readonly bytes: Uint8Array;
   #text: string | undefined;
+  #json: { readonly parsed: JsonText | undefined } | undefined;
 
   /** `name`: as it was typed; a pipe has none. */
   constructor(name: string, bytes: Uint8Array) {
@@ -20,6 +22,12 @@ export class TagFile {
   get text(): string {
     this.#text ??= decodeText(this.bytes);
     return this.#text;
+  }
+
+  /** Undefined: it does not begin as a JSON object or list does. */
+  get json(): JsonText | undefined {
+    this.#json ??= { parsed: parseJson(this.text) };
+    return this.#json.parsed;
   }
 }
 
@@ -33,8 +41,8 @@ export interface Wanted {
 
 /** One thing that a list holds. */
 export type TagEntry =
-  /** A tag in the words of our own columns: its address as the program writes it, or already in ours. */
-  | { readonly place: Place; readonly device?: string; readonly tag: Cells }
+  /** A tag in the words of our own columns: its address as the program writes it, or already another form of it, made of `from`. */
+  | { readonly place: Place; readonly device?: string; readonly tag: Cells; readonly from?: string }
   /** A tag that cannot be a variable. Equal reasons are told once: neither the name nor the place stands in it. */
   | { readonly place: Place; readonly device?: string; readonly name?: string; readonly problem: string }
   /** The file is broken: nothing of it is taken. */

@@ -39,7 +39,10 @@ export interface LogixProject {
 const MAX_KEPT = 300_000;
 
 const CLOSED = "External Access in the controller: None. It cannot be read";
-const IN_OUT = "an InOut parameter of an Add-On Instruction stands for another tag, which is a variable itself";
+const IN_OUT = "an InOut parameter stands for another tag, which is a variable itself";
+
+/** Hosts of packed BOOL begin so. */
+const HOST = "ZZZZZZZZZZ";
 
 /** A text, or texts by language: `<Description><LocalizedDescription Lang="en-US">`. */
 const DESCRIPTIONS = new Set(["Description", "LocalizedDescription"]);
@@ -114,8 +117,7 @@ export class L5xReader implements XmlHandler {
   }
 
   #member(attributes: Attributes): void {
-    // Hosts of packed BOOL.
-    if (attributes.get("Hidden") === "true") return;
+    if (attributes.get("Hidden") === "true" || attributes.get("Name")?.startsWith(HOST)) return;
     const member = memberOf(attributes, attributes.get("Dimension") ?? attributes.get("Dimensions"));
     this.#keep(member);
     this.#type?.members.push(member);

@@ -107,7 +107,7 @@ ${tag("M", "Motor")}
     ...motor(at + 12, "Ms[0,0]", "Ms[0,0]"),
     ...motor(at + 12, "Ms[0,1]", "Ms[0,1]"),
     `${at + 13} V1.EnableIn = V1.EnableIn`,
-    `${at + 13} V1.Source: an InOut parameter of an Add-On Instruction stands for another tag, which is a variable itself`,
+    `${at + 13} V1.Source: an InOut parameter stands for another tag, which is a variable itself`,
     `${at + 13} V1.Open = V1.Open`,
     `${at + 13} V1.State = V1.State (inner state)`,
     `${at + 13} V1.Own: External Access in the controller: None. It cannot be read`,

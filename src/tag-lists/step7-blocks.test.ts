@@ -99,8 +99,57 @@ test("a block that s7 cannot read yet is named with the option that helps", asyn
   expect(await read(two, { type: "s7", blockNumbers: new Map([["", 12]]) })).toEqual([unnumbered, "28 DB7.a = DB7.DBW0 INT"]);
   const both = await read(two, { type: "s7", blockNumbers: new Map([["Motor", 5]]) });
   expect([both[0], both.at(-1)]).toEqual(["14 Motor.Speed = DB5.DBW0 INT (rpm)", "28 DB7.a = DB7.DBW0 INT"]);
+  // A person's number wins, since blocks may be numbered again; a name that no block has is told.
+  const renumbered = new Map([
+    ["DB7", 8],
+    ["Valve", 9],
+  ]);
+  expect(await read(two, { type: "s7", blockNumbers: renumbered })).toEqual([
+    'note: --db: the file has no data block "Valve"',
+    unnumbered,
+    "28 DB7.a = DB8.DBW0 INT",
+  ]);
   expect(await read(STANDARD, { type: "modbus_tcp" })).toEqual([
     "refused: holds data blocks of a SIMATIC S7, which data sources of the types s7 and s7plus read, not modbus_tcp",
+  ]);
+});
+
+test("each elementary type has a word of the driver, and a structure hides its members from HMI", async () => {
+  const words = [
+    ...[
+      "BOOL",
+      "BYTE",
+      "CHAR",
+      "SINT",
+      "USINT",
+      "WORD",
+      "INT",
+      "UINT",
+      "WCHAR",
+      "DATE",
+      "S5TIME",
+      "DWORD",
+      "DINT",
+      "UDINT",
+      "REAL",
+      "TIME",
+    ],
+    ...["TOD", "TIME_OF_DAY", "LWORD", "LINT", "ULINT", "LREAL", "LTIME", "LTOD", "LTIME_OF_DAY", "DT", "DATE_AND_TIME", "LDT"],
+    ...["DATE_AND_LTIME", "DTL", "STRING", "WSTRING", "WSTRING[7]"],
+  ];
+  const members = words.map((word, i) => `m${i} : ${word}; a${i} : ARRAY[1..3] OF ${word};`).join("\n");
+  const entries = await read(`DATA_BLOCK DB1\nSTRUCT\n${members}\nEND_STRUCT;\nEND_DATA_BLOCK`, { type: "s7" });
+  expect(entries).toHaveLength(words.length * 2);
+  for (const entry of entries) {
+    const [, address = "", word = ""] = / = (\S+) (\S+)/.exec(entry) ?? [];
+    const type = typeOf(s7, word);
+    expect(type, entry).toBeDefined();
+    expect(() => s7.parseAddress(address, type, s7.settings.parse({})), entry).not.toThrow();
+  }
+  const hidden =
+    "DATA_BLOCK \"A\"\nSTRUCT\ns { ExternalAccessible := 'False'} : STRUCT\nx : INT;\nEND_STRUCT;\nEND_STRUCT;\nEND_DATA_BLOCK";
+  expect(await read(hidden, { type: "s7plus" })).toEqual([
+    "4 A.s.x: it is not accessible from HMI/OPC UA: switch that on in the block's declaration",
   ]);
 });
 

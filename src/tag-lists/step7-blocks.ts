@@ -24,15 +24,18 @@ function* entries(source: Source, wanted: Wanted): Generator<TagEntry> {
     return;
   }
   for (const { line, message } of source.problems) yield { place: line, problem: message };
-  if (source.blocks.length === 0)
+  if (source.blocks.length + source.problems.length === 0)
     yield { refusal: "declares no data block; export the block itself, with the PLC data types that it uses" };
+  for (const name of wanted.blockNumbers?.keys() ?? [])
+    if (name !== "" && !source.blocks.some((block) => block.name === name))
+      yield { note: `--db: the file has no data block ${JSON.stringify(name)}` };
   const layout = new Layout(source.types, type === "s7" ? isRow : isPlusArray);
   for (const block of source.blocks) yield* blockEntries(block, layout, type, numberOf(block, source, wanted));
 }
 
-/** The number of a block: of the source itself, or as a person has named it. */
+/** The number of a block: as a person has named it, or of the source itself. */
 function numberOf({ name, number }: Block, { blocks }: Source, { blockNumbers }: Wanted): number | undefined {
-  return number ?? blockNumbers?.get(name) ?? (blocks.length === 1 ? blockNumbers?.get("") : undefined);
+  return blockNumbers?.get(name) ?? (blocks.length === 1 ? blockNumbers?.get("") : undefined) ?? number;
 }
 
 function* blockEntries(block: Block, layout: Layout, type: "s7" | "s7plus", number: number | undefined): Generator<TagEntry> {
@@ -74,6 +77,7 @@ function* blockEntries(block: Block, layout: Layout, type: "s7" | "s7plus", numb
     if ("missing" in place)
       return { ...from, problem: `the type ${JSON.stringify(place.missing)} is not in this file; export it with the block` };
     if (isOpaque(place.word)) return { ...from, problem: `a ${place.word} is not read; name its members with collector variables add` };
+    if (place.length === 0) return { ...from, problem: "a string without room for characters holds no text" };
     if (!isAbsolute && !place.member.isAccessible)
       return { ...from, problem: "it is not accessible from HMI/OPC UA: switch that on in the block's declaration" };
     const cells = isAbsolute ? absolute(place, of) : { address: symbolOf(place.path) };

@@ -112,6 +112,11 @@ test("behind a type that is not in the file nothing has a place, within a struct
   ]);
 });
 
+test("a PLC data type may have the name of an elementary type, in quotes", () => {
+  const types = 'TYPE "Real"\nSTRUCT a : BYTE; b : "HW_IO"; END_STRUCT;\nEND_TYPE\nTYPE "HW_IO"\nSTRUCT c : BYTE; END_STRUCT;\nEND_TYPE';
+  expect(placesOf(block('x : "Real";\ny : Real;', types))).toEqual([".x.a 0.0", ".x.b.c 2.0", ".y 4.0"]);
+});
+
 test("types that contain themselves, and chains of them, end", () => {
   const types = 'TYPE "A"\nSTRUCT b : "B"; END_STRUCT;\nEND_TYPE\nTYPE "B"\nSTRUCT a : "A"; END_STRUCT;\nEND_TYPE\n';
   const chain = Array.from({ length: 1000 }, (_, i) => `TYPE "T${i}"\nSTRUCT x : "T${i + 1}"; y : "T${i + 1}"; END_STRUCT;\nEND_TYPE`).join(

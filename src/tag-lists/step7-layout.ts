@@ -34,12 +34,22 @@ const BITS: Readonly<Record<string, number>> = {
   ...{ DWORD: 32, DINT: 32, UDINT: 32, REAL: 32, TIME: 32, TOD: 32, TIME_OF_DAY: 32 },
   ...{ LWORD: 64, LINT: 64, ULINT: 64, LREAL: 64, LTIME: 64, LTOD: 64, LTIME_OF_DAY: 64 },
   ...{ DT: 64, DATE_AND_TIME: 64, LDT: 64, DATE_AND_LTIME: 64, DTL: 96 },
-  ...{ POINTER: 48, ANY: 80, DB_ANY: 16, IEC_TIMER: 128, TON_TIME: 128, TOF_TIME: 128, TP_TIME: 128 },
+  ...{ POINTER: 48, ANY: 80, IEC_TIMER: 128, TON_TIME: 128, TOF_TIME: 128, TP_TIME: 128 },
   ...{ IEC_SCOUNTER: 24, IEC_USCOUNTER: 24, IEC_COUNTER: 48, IEC_UCOUNTER: 48, IEC_DCOUNTER: 96, IEC_UDCOUNTER: 96 },
 };
 
+/** Numbers under names of their own (S7-1200 System Manual, 4.4; hardware identifiers and numbers of blocks). */
+const NUMBERS: readonly (readonly [name: RegExp, word: string])[] = [
+  [/^(HW_[A-Z]+|CONN_(ANY|PRG|OUC)|PORT|RTM|PIP)$/, "WORD"],
+  [/^OB_[A-Z]+$/, "INT"],
+  [/^DB_(ANY|WWW|DYN)$/, "UINT"],
+  [/^(EVENT_[A-Z]+|AOM_IDENT)$/, "DWORD"],
+];
+
+const numberNamed = (word: string): string | undefined => NUMBERS.find(([name]) => name.test(word))?.[1];
+
 /** Types that a word names and that hold several values, or none that can be shown. Their size is known, so that what follows has its place. */
-export const isOpaque = (word: string): boolean => /^(TIMER|COUNTER|POINTER|ANY|DB_ANY|IEC_|T(ON|OF|P)_TIME)/.test(word);
+export const isOpaque = (word: string): boolean => /^(TIMER|COUNTER|POINTER|ANY|IEC_|T(ON|OF|P)_TIME)/.test(word);
 
 const [DEFAULT_CHARS, WORD] = [254, 16];
 /** Types that lie in each other deeper than this count as endless: a name in STEP 7 has at most 8 levels. */
@@ -81,9 +91,10 @@ export class Layout {
   #resolve(type: Declared): Declared | undefined {
     let own: Declared | undefined = type;
     for (let turns = 0; own !== undefined && turns < 16; turns++) {
-      const name: string | undefined = own.kind === "named" ? own.name : own.kind === "plain" && !isKnown(own.word) ? own.word : undefined;
-      if (name === undefined) return own;
-      own = this.#types.get(name.toLowerCase());
+      if (own.kind !== "named" && (own.kind !== "plain" || isKnown(own.word))) return own;
+      const declared: Declared | undefined = this.#types.get((own.kind === "named" ? own.name : own.word).toLowerCase());
+      const number: string | undefined = own.kind === "plain" ? numberNamed(own.word) : undefined;
+      own = declared ?? (number === undefined ? undefined : { kind: "plain", word: number, length: undefined });
     }
     return undefined;
   }
@@ -175,16 +186,17 @@ export class Layout {
   }
 
   *#walk(type: Declared, member: Member, path: readonly Step[], at: number | undefined): Generator<Place | Missing> {
-    const own = this.#resolve(type);
-    if (!own || own.kind === "named") {
+    const declared = this.#resolve(type);
+    if (!declared || declared.kind === "named") {
       const missing = type.kind === "named" ? type.name : type.kind === "plain" ? type.word : "";
       yield { missing, path, member };
-    } else if (own.kind === "plain") yield { path, word: own.word, length: own.length, count: undefined, at, member };
-    else if (own.kind === "array") yield* this.#elements(own, member, path, at);
+    } else if (declared.kind === "plain") yield { path, word: declared.word, length: declared.length, count: undefined, at, member };
+    else if (declared.kind === "array") yield* this.#elements(declared, member, path, at);
     else {
       let from = at;
-      for (const inner of own.members) {
-        yield* this.places(inner, [...path, inner.name], from);
+      for (const inner of declared.members) {
+        const own = member.isAccessible ? inner : { ...inner, isAccessible: false };
+        yield* this.places(own, [...path, inner.name], from);
         from = this.behind(inner.type, from);
       }
     }

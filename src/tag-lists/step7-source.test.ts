@@ -32,7 +32,7 @@ NON_RETAIN
    STRUCT
       x, y : Int := 5;   // both
       name : String[20] := 'a;b $'c$' // no remark';
-      grid : Array[0..1, -2..2] of Bool;
+      grid : { S7_SetPoint := 'True' } Array[0..1, -2..2] of Bool;
       motor : Struct   // the motor
          axes : Array[1..3] of "Axis";
          hidden { ExternalAccessible := 'False'; ExternalVisible := 'False'} : Time := T#5s;
@@ -116,7 +116,7 @@ test.each([
     '3: the last index of an array is "2147483648", expected a whole number',
   ],
   ["too many dimensions", body(`x : Array[${"0..1,".repeat(6)}0..1] of Int;`), "3: an array has at most 6 dimensions"],
-  ["a string that is too long", body("x : String[20000];"), "3: a string has 1 to 254 characters (WSTRING 16382), not 20000"],
+  ["a string that is too long", body("x : String[20000];"), "3: a string has at most 254 characters, not 20000"],
   ["structures that lie too deep", body(`x : ${"STRUCT y : ".repeat(20)}INT;`), "3: structures lie in each other more than 16 deep"],
   ["arrays that lie too deep", body(`x : ${"ARRAY[0..1] OF ".repeat(20)}INT;`), "3: structures lie in each other more than 16 deep"],
   [

@@ -42,6 +42,7 @@ const MAX_DEPTH = 16;
 const MAX_DIMENSIONS = 6;
 const MAX_MEMBERS = 100_000;
 const INT32 = 2 ** 31;
+const MAX_CHARS = { STRING: 254, WSTRING: 16_382 } as const;
 
 /** Words that begin a part of a source, and those that end it. */
 const ENDS: Readonly<Record<string, string>> = {
@@ -172,6 +173,7 @@ class Parser {
       if (this.#tokens.peek().text === "{") attributes = this.#attributes();
     } while (this.#take(","));
     this.#expect(":");
+    if (this.#tokens.peek().text === "{") attributes = this.#attributes();
     const start = this.#tokens.peek();
     const type = this.#declared(depth);
     const behind = this.#tokens.peek();
@@ -194,17 +196,17 @@ class Parser {
     if (/^(UDT|FB|SFB)$/.test(token.word) && this.#tokens.peek().kind === "number")
       return { kind: "named", name: `${token.text}${this.#tokens.next().text}` };
     if (token.word !== "STRING" && token.word !== "WSTRING") return { kind: "plain", word: token.word, length: undefined };
-    return { kind: "plain", word: token.word, length: this.#length() };
+    return { kind: "plain", word: token.word, length: this.#length(MAX_CHARS[token.word]) };
   }
 
   /** `[20]` or `(20)` behind a string. */
-  #length(): number | undefined {
+  #length(most: number): number | undefined {
     const open = this.#tokens.peek();
     if (open.text !== "[" && open.text !== "(") return undefined;
     this.#tokens.next();
     const length = this.#number("the length of a string");
     this.#expect(open.text === "[" ? "]" : ")");
-    if (length < 1 || length > 16_382) throw problem(open, `a string has 1 to 254 characters (WSTRING 16382), not ${length}`);
+    if (length < 0 || length > most) throw problem(open, `a string has at most ${most} characters, not ${length}`);
     return length;
   }
 

@@ -11,6 +11,8 @@ const MAX_ENTRIES = 1_000_000;
 /** Devices that are counted by name. */
 const MAX_DEVICES = 1000;
 const MAX_NOTES = 20;
+/** Entries that are looked at between two turns of the event loop: well below a slice. */
+const LOOKED_AT_ONCE = 100;
 
 /** An address in our words, or what is wrong with it. `from`: it was written otherwise. */
 export type ReadAddress = (tag: VariableInput, program: string) => { readonly address: string; readonly type: string | null } | string;
@@ -51,9 +53,10 @@ export async function take(format: TagListFormat, file: TagFile, rules: TakeRule
   const entries = format.read(file, rules);
   if (!entries) return undefined;
   const taking = new Taking(format.program, device, readAddress);
+  let n = 0;
   for await (const entry of entries) {
     if (!taking.take(entry)) break;
-    await yieldToEventLoop();
+    if (++n % LOOKED_AT_ONCE === 0) await yieldToEventLoop();
   }
   return { program: format.program, what: format.what, ...taking.result() };
 }
@@ -98,7 +101,7 @@ class Taking {
     }
     this.#read++;
     if ("problem" in entry) this.#problems.add(entry.problem, entry.place, entry.name);
-    else if (this.#variables.length < MAX_ROWS) this.#takeTag(entry.place, entry.tag);
+    else if (this.#variables.length < MAX_ROWS) this.#takeTag(entry);
     else {
       this.#problems.add(`has more than ${MAX_ROWS} variables; those after the first ${MAX_ROWS} are not read`);
       return false;
@@ -124,7 +127,7 @@ class Taking {
     this.#devices.set(device, (this.#devices.get(device) ?? 0) + 1);
   }
 
-  #takeTag(place: Place, tag: Parameters<typeof variableOf>[0]): void {
+  #takeTag({ place, tag, from }: Extract<TagEntry, { readonly tag: unknown }>): void {
     const input = variableOf(tag);
     if (isMessages(input)) {
       for (const message of input) this.#problems.add(message, place, tag.name);
@@ -141,8 +144,9 @@ class Taking {
       this.#problems.add(read, place, input.name);
       return;
     }
-    if (read.address !== input.address) {
-      const { count = 0, example = { from: input.address, to: read.address } } = this.#translated ?? {};
+    const written = from ?? input.address;
+    if (read.address !== written) {
+      const { count = 0, example = { from: written, to: read.address } } = this.#translated ?? {};
       this.#translated = { count: count + 1, example };
     }
     this.#placeOf.set(input.name, place);

@@ -60,6 +60,9 @@ test("a file that is not a workbook, is damaged or too large is a fault with the
   expect(await read(zip([{ name: "word/document.xml", content: "<a/>" }]))).toEqual({
     fault: "the zip file holds no workbook of a spreadsheet (xl/workbook.xml)",
   });
+  const many = Object.fromEntries(Array.from({ length: 51 }, (_, i) => [`S${i}`, [["a"]]]));
+  expect(await read(xlsx(many))).toEqual({ fault: "the workbook has more than 50 sheets" });
+  expect(await read(xlsx(Object.fromEntries(Object.entries(many).slice(1))))).toHaveLength(50);
   expect(await read(sheet("<worksheet><row>"))).toMatchObject({ fault: expect.stringMatching(/^xl\/worksheets\/s\.xml: .*Unclosed/) });
   expect(await read(sheet('<!DOCTYPE a [<!ENTITY b "c">]><worksheet>&b;</worksheet>'))).toMatchObject({
     fault: expect.stringContaining("DOCTYPE"),

@@ -25,6 +25,9 @@ const MAX_COLUMNS = 64;
 /** Longest text of a cell, in UTF-16 units; a spreadsheet takes 32,767. */
 const MAX_CELL = 32_767;
 const MAX_SHEETS = 50;
+/** Parts that a workbook refers to: sheets, styles, texts, a theme, and more. */
+const MAX_RELATIONS = 1000;
+/** Texts of all sheets; 100,000 rows of 11 columns have 1,100,000. */
 const MAX_TEXTS = 2_000_000;
 
 const WORKBOOK = "xl/workbook.xml";
@@ -49,17 +52,19 @@ export async function readXlsx(bytes: Uint8Array, options: XlsxOptions): Promise
     (await readPart(
       WORKBOOK,
       workbook,
-      elements("sheet", (a) => names.push({ name: a.get("name") ?? "", id: a.get("id") ?? "" })),
+      elements("sheet", MAX_SHEETS, (a) => names.push({ name: a.get("name") ?? "", id: a.get("id") ?? "" })),
     )) ??
     (await readPart(
       RELATIONS,
       part(RELATIONS),
-      elements("Relationship", (a) => targets.set(a.get("Id") ?? "", a.get("Target") ?? "")),
+      elements("Relationship", MAX_RELATIONS, (a) => targets.set(a.get("Id") ?? "", a.get("Target") ?? "")),
     )) ??
     (await readPart("xl/sharedStrings.xml", part("xl/sharedStrings.xml"), sharedTexts(texts)));
   if (fault) return fault;
+  if (names.length > MAX_SHEETS) return { fault: `the workbook has more than ${MAX_SHEETS} sheets` };
+  if (texts.length > MAX_TEXTS) return { fault: `the workbook has more than ${MAX_TEXTS} texts` };
   const sheets: Sheet[] = [];
-  for (const { name, id } of names.slice(0, MAX_SHEETS)) {
+  for (const { name, id } of names) {
     const target = targets.get(id)?.replace(/^\/?xl\//i, "");
     const rows = new SheetRows(texts, options.maxRows);
     const place = `xl/${target}`;
@@ -88,13 +93,13 @@ function* pieces(bytes: Buffer): Generator<string> {
   yield decoder.decode();
 }
 
-/** Takes the attributes of each element of a name, at most MAX_SHEETS of them. */
-function elements(wanted: string, take: (attributes: Attributes) => void): XmlHandler {
+/** Takes the attributes of each element of a name, one more than `most` of them at most. */
+function elements(wanted: string, most: number, take: (attributes: Attributes) => void): XmlHandler {
   let count = 0;
   return {
     open(name, attributes) {
       if (name !== wanted) return undefined;
-      if (count++ === MAX_SHEETS) return "stop";
+      if (count++ > most) return "stop";
       take(attributes);
       return undefined;
     },
@@ -113,7 +118,7 @@ function sharedTexts(texts: string[]): XmlHandler {
       if (name === "si") text = "";
       else if (name === "rPh") phonetic++;
       else if (name === "t") isText = phonetic === 0;
-      return texts.length >= MAX_TEXTS ? "stop" : undefined;
+      return texts.length > MAX_TEXTS ? "stop" : undefined;
     },
     text(part) {
       if (isText && text.length < MAX_CELL) text += part.slice(0, MAX_CELL - text.length);

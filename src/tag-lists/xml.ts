@@ -1,8 +1,9 @@
+import { createYielder } from "../base/timer.ts";
 import { messageOf } from "../model/failure.ts";
 import type { Fault } from "./zip.ts";
 
 /** Bounds of an XML text: characters of a name, an attribute or a comment come from the parser (64 Ki). */
-export const XML_LIMITS = { depth: 64, attributes: 256, elements: 20_000_000, seconds: 60 } as const;
+export const XML_LIMITS = { depth: 64, attributes: 256, elements: 20_000_000, seconds: 120 } as const;
 
 /** The attributes of an element, by name. Names of elements and attributes have no prefix. */
 export type Attributes = ReadonlyMap<string, string>;
@@ -41,6 +42,7 @@ export async function readXml(
 ): Promise<Fault | undefined> {
   const { default: sax } = await import("sax");
   const until = now() + limits.seconds * 1000;
+  const yieldToEventLoop = createYielder();
   // Without strictEntities, sax takes the entities of HTML for XML's.
   const options = { position: true, strictEntities: true };
   const parser = sax.parser(true, options);
@@ -87,6 +89,7 @@ export async function readXml(
     for (const piece of pieces) {
       if (now() > until) end(`reading took longer than ${limits.seconds} s`);
       parser.write(piece);
+      await yieldToEventLoop();
     }
     parser.close();
     return elements === 0 ? { fault: "it has no element" } : undefined;

@@ -98,6 +98,7 @@ describe("a service that runs", () => {
       trend.last.length,
       trend.last.length,
     ]);
+    expect(await data("trend/buffer?source=press-1&variable=temperature")).toMatchObject({ step_ms: 60_000, next_from: null });
     const timeline = (await data("timeline?source=line-1")) as { spans: readonly { state: string }[] };
     expect(timeline.spans.at(-1)?.state).toMatch(/OK|UNKNOWN/);
     expect(await data("events?search=started")).toMatchObject({ events: [{ kind: "start" }], more: 0 });
@@ -139,6 +140,7 @@ describe("a service that runs", () => {
       "capture?source=line-1",
     ];
     for (const at of data) texts.push(await (await fetch(`${pageUrl}/data/${at}`)).text());
+    expect(texts.find((text) => text.startsWith('{"events":'))).toContain('"kind":"configuration","about":"press-1","text":"secret"');
     for (const at of ["/", "/sources/press-1", "/sources/line-1", "/data/status"]) {
       const page = await fetch(`${pageUrl}${at}`);
       const text = await page.text();

@@ -20,6 +20,7 @@ import { placeIn } from "./import-report.ts";
 import { named, sourceVariables } from "./variables.ts";
 import { sendPlan } from "./variables-batches.ts";
 import { importPlan } from "./variables-plan.ts";
+import { allRead, triedObject, triedText, tryVariables } from "./variables-try.ts";
 
 /** A project of 100,000 tags as the programs write it, with every property of each tag. */
 const MAX_FILE_BYTES = 64 * 2 ** 20;
@@ -31,7 +32,10 @@ const MAX_DEVICES_NAMED = 20;
 export interface ImportOptions extends ApiOptions {
   /** Delete what the file does not name. */
   readonly replace?: boolean;
+  /** Nothing is changed. */
   readonly dryRun?: boolean;
+  /** Nothing is changed, and the first variables are read. */
+  readonly try?: boolean;
   /** The device of the file whose tags are meant. */
   readonly device?: string;
   /** `0` or `1`; any other text is refused. */
@@ -45,7 +49,7 @@ interface ReadFile {
   readonly variables: readonly VariableInput[];
   /** One sentence each, with its place. */
   readonly complaints: readonly string[];
-  /** The same for programs. */
+  /** Objects for `--json`. */
   readonly problems: readonly object[];
   readonly refused: number;
   /** Undefined: the file has our own form. */
@@ -61,7 +65,7 @@ export function variablesImport(sourceName: string, file: string, options: Impor
   const blockNumbers = blockNumbersOf(options.db);
   return withApi(options, io, async (api) => {
     const bytes = file === "-" ? await readStdin(io, MAX_FILE_BYTES, { what: "what comes on stdin" }) : readIn(file, MAX_FILE_BYTES);
-    const { source, variables: present, file: shadowing } = await sourceVariables(api, sourceName, options);
+    const { source, sources, variables: present, file: shadowing } = await sourceVariables(api, sourceName, options);
     const check = await addressCheck(source, api.settings);
     const place = file === "-" ? "stdin" : file;
     const { variables, complaints, problems, refused, list } = await readVariables(
@@ -71,9 +75,17 @@ export function variablesImport(sourceName: string, file: string, options: Impor
     );
     const nothing = variables.length === 0 && problems.length > 0;
     if (!options.json) for (const complaint of complaints) complain(io, complaint);
-    if (nothing && !options.json) return EXIT.usage;
+    if (nothing && !options.json) {
+      if (list) io.stdout.write(listWords(place, list));
+      return EXIT.usage;
+    }
     const plan = importPlan(variables, present, options.replace === true && problems.length === 0);
-    if (!options.dryRun) await sendPlan(api, source.uuid, plan);
+    const isPreview = options.dryRun === true || options.try === true;
+    if (!isPreview) await sendPlan(api, source.uuid, plan);
+    const tried =
+      options.try && variables.length > 0
+        ? await tryVariables(variables, { record: source, sources, settings: api.settings, api }, options, io)
+        : undefined;
     const { create, change, remove, same } = plan;
     const counts = { created: create.length, changed: change.length, deleted: remove.length, same };
     const warnings = [
@@ -83,16 +95,19 @@ export function variablesImport(sourceName: string, file: string, options: Impor
     ];
     const done = {
       source: named(source),
-      ...(options.dryRun && { dry_run: true }),
+      ...(isPreview && { dry_run: true }),
       ...(list && { list: listObject(list) }),
       counts: { ...counts, refused },
       problems,
       warnings,
+      ...(tried && { tried: triedObject(tried) }),
     };
-    answer(io, options, done, `${list ? listWords(place, list) : ""}${doneWords(source.name, counts, options)}`);
+    const text = [list && listWords(place, list), doneWords(source.name, counts, isPreview), tried && `\n${triedText(tried)}`];
+    answer(io, options, done, text.filter((part) => part !== undefined).join(""));
     if (!options.json) for (const warning of warnings) complain(io, warning);
     if (nothing) return EXIT.usage;
-    return problems.length > 0 ? EXIT.variableBad : EXIT.good;
+    if (tried?.failure) return EXIT.sourceFailed;
+    return problems.length > 0 || (tried && !allRead(tried)) ? EXIT.variableBad : EXIT.good;
   });
 }
 
@@ -219,21 +234,19 @@ const listObject = ({ program, what, read, translated, devices }: Taken) => ({
   ...(translated && { example: translated.example }),
 });
 
-function listWords(place: string, { program, what, read, problemCount, translated }: Taken): string {
-  const lines = [plain`${place}: ${program} ${what}, ${countOf(read, "tag")} read, ${problemCount} refused\n`];
-  if (translated) {
-    const { count, example } = translated;
-    lines.push(plain`${example.from} read as ${example.to}${count > 1 ? `, and ${count - 1} more addresses in our words` : ""}\n`);
-  }
-  return lines.join("");
+function listWords(place: string, { program, what, read: readCount, problemCount, translated }: Taken): string {
+  const read = plain`${place}: ${program} ${what}, ${countOf(readCount, "tag")} read, ${problemCount} refused\n`;
+  if (!translated) return read;
+  const { count, example } = translated;
+  return `${read}${plain`addresses in the words of this collector: ${count}, the first ${example.from} as ${example.to}\n`}`;
 }
 
 function doneWords(
   source: string,
   { created, changed, deleted, same }: { readonly [action in "created" | "changed" | "deleted" | "same"]: number },
-  { dryRun = false }: ImportOptions,
+  isPreview: boolean,
 ): string {
-  if (dryRun)
+  if (isPreview)
     return plain`${source}: ${created} to create, ${changed} to change, ${deleted} to delete, ${same} unchanged; nothing was changed\n`;
   return plain`${source}: ${created} created, ${changed} changed, ${deleted} deleted, ${same} unchanged\n`;
 }

@@ -62,7 +62,7 @@ export async function sourceVariables(api: ApiConnection, sourceName: string, { 
   const sources = await sourcesOf(api);
   const source = namedOf(sources, sourceName, "data source");
   const variables = await api.list(PATH, variableSchema, { data_source: source.uuid });
-  return { source, variables, file: await shadowingFile(config, { source, sources, fromApi: variables.length }) };
+  return { source, sources, variables, file: await shadowingFile(config, { source, sources, fromApi: variables.length }) };
 }
 
 export interface ShownOptions extends ApiOptions {

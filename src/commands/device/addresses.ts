@@ -61,9 +61,12 @@ export async function addressCheck(
     problemOf,
     readAddress(variable, program, countsFrom) {
       const error = check(variable);
-      if (error === undefined) return variable;
+      if (error === undefined) {
+        const other = driver.otherMeaning?.(variable.address);
+        return other === undefined ? variable : `address: ${other}`;
+      }
       const ours = error instanceof ForeignAddress ? meaningOf(error, program, countsFrom) : undefined;
-      if (ours === undefined) return wordsOf(error);
+      if (ours === undefined) return isCounted(error, program) ? `${wordsOf(error)}; choose with --count-from` : wordsOf(error);
       const { address, type } = splitTyped(ours);
       const read = { address, type: variable.type ?? type ?? null };
       return problemOf(read) ?? read;
@@ -85,6 +88,13 @@ function errorOf(driver: AnyDriver, { address, type }: Addressed, settings: unkn
     return error;
   }
 }
+
+/** True: the meanings differ in where the program begins to count. */
+const isCounted = (error: unknown, program: string): boolean =>
+  error instanceof ForeignAddress &&
+  error.answers.some(
+    ({ tool, answer }) => tool.includes(program) && "either" in answer && answer.either.some((one) => one.countsFrom !== undefined),
+  );
 
 /** The one meaning of an address where this program wrote it; undefined: it has none, or several. */
 function meaningOf({ answers }: ForeignAddress, program: string, countsFrom: 0 | 1 | undefined): string | undefined {

@@ -2,8 +2,9 @@ import { describe, expect, it } from "vitest";
 import type { Clock } from "../../model/clock.ts";
 import type { Layout } from "../../model/layout.ts";
 import { type Settings, settingsSchema } from "../../model/settings.ts";
+import { reported } from "../../model/testing/warnings.ts";
 import type { Readout } from "../../model/value.ts";
-import { failing, reportOf, sinkOf, uuidOf } from "../page/testing.ts";
+import { failing, HEAD, reportOf, sinkOf, uuidOf } from "../page/testing.ts";
 import { trendAnswer } from "../page/trend-answer.ts";
 import { History } from "./history.ts";
 
@@ -137,6 +138,36 @@ describe("history", () => {
     history.noteSources([reportOf(2)]);
     history.noteSinks([]);
     expect([history.timeline(uuidOf(1)), history.timeline(uuidOf(900))]).toEqual([undefined, undefined]);
+  });
+
+  it("is an event for each change of the configuration, alarm, and certificate that comes or goes", () => {
+    const history = new History(new TestClock(), settings);
+    const alarm = reported("the disk is full");
+    const change = {
+      at: at(1),
+      role: "admin",
+      key_name: "office",
+      address: "10.0.0.7",
+      os_user: null,
+      operation: "updateSource",
+      name: "press-1",
+    };
+    const config = { ...HEAD.config, changed: { ...change, at: at(0) } };
+    const own = { kind: "own", name: "CN=collector", thumbprint: "AB", notAfterMs: 0 } as const;
+    const device = { ...own, kind: "trusted", name: "CN=device", thumbprint: "CD" } as const;
+    history.noteOthers({ alarms: [], config }, [own]);
+    history.noteOthers({ alarms: [alarm], config: { ...config, changed: change } }, [own, device]);
+    history.noteOthers({ alarms: [], config: { ...config, changed: change } }, [own]);
+    history.configured([{ about: "press-1", text: "interval 1 s → 2 s", before: "1 s", after: "2 s" }]);
+    const { events } = history.events.find({ after: 0, search: "", limit: 10 });
+    expect(events.map(({ kind, about, text }) => [kind, about, text]).toReversed()).toEqual([
+      ["alarm", alarm.code, "the disk is full"],
+      ["configuration", "press-1", "admin key office from 10.0.0.7: updateSource of press-1"],
+      ["certificate", "CN=device", "the certificate is trusted (thumbprint CD)"],
+      ["alarm", alarm.code, "is over: the disk is full"],
+      ["certificate", "CN=device", "the certificate is not trusted any more (thumbprint CD)"],
+      ["configuration", "press-1", "interval 1 s → 2 s"],
+    ]);
   });
 
   it("is each sink's ledger by the hour, of two days", () => {

@@ -1,11 +1,15 @@
 import { bootTimeOf, type Clock, timeAt, upMsOf } from "../../model/clock.ts";
 import type { Layout } from "../../model/layout.ts";
 import type { SourceReport } from "../../model/report.ts";
-import type { SinkStatus } from "../../model/service-status.ts";
+import type { ConfigChange, ServiceStatus, SinkStatus } from "../../model/service-status.ts";
 import type { Settings } from "../../model/settings.ts";
 import type { Readout } from "../../model/value.ts";
+import type { ReportedWarning } from "../../model/warning.ts";
+import type { CertificateEnd } from "../machine-look.ts";
+import { changeWords } from "../words/service-words.ts";
 import { sinkStateWords, sourceStateWords } from "../words/state-words.ts";
-import { Events } from "./events.ts";
+import { Differences } from "./differences.ts";
+import { Events, type NewEvent } from "./events.ts";
 import { LedgerHours } from "./ledger-hours.ts";
 import { MINUTE_MS } from "./minute-states.ts";
 import { stateOf, type TimelineRun, Timelines } from "./timelines.ts";
@@ -54,6 +58,9 @@ export class History {
   readonly #trends: Trends;
   readonly #timelines = new Timelines();
   readonly #seen = new Map<string, Seen>();
+  readonly #alarms = new Differences<ReportedWarning>(true);
+  readonly #authors = new Differences<ConfigChange>();
+  readonly #certificates = new Differences<CertificateEnd>();
   #settings: TrendSettings;
   #sources: ReadonlySet<string> = new Set();
   #sinks: ReadonlySet<string> = new Set();
@@ -121,6 +128,29 @@ export class History {
     this.#keep();
   }
 
+  /** The configuration has changed. */
+  configured(changes: readonly Omit<NewEvent, "kind">[]): void {
+    for (const change of changes) this.events.add({ kind: "configuration", ...change });
+  }
+
+  /** Alarms, the last change of the configuration and certificates as they are now; the change and the certificates of the first look are no events. */
+  noteOthers({ alarms, config }: Pick<ServiceStatus, "alarms" | "config">, certificates: readonly CertificateEnd[]): void {
+    const { events } = this;
+    this.#alarms.note(
+      alarms.map((alarm) => [`${alarm.code} ${alarm.about ?? ""}`, alarm]),
+      ({ code, text }) => events.add({ kind: "alarm", about: code, text }),
+      ({ code, text }) => events.add({ kind: "alarm", about: code, text: `is over: ${text}` }),
+    );
+    this.#authors.note(config.changed ? [[config.changed.at, config.changed]] : [], (change) =>
+      events.add({ kind: "configuration", about: change.name, text: changeWords(change) }),
+    );
+    this.#certificates.note(
+      certificates.map((one) => [`${one.kind} ${one.thumbprint}`, one]),
+      (one) => events.add({ kind: "certificate", about: one.name, text: `${TRUST[one.kind].begun} (thumbprint ${one.thumbprint})` }),
+      (one) => events.add({ kind: "certificate", about: one.name, text: `${TRUST[one.kind].over} (thumbprint ${one.thumbprint})` }),
+    );
+  }
+
   /** The trend of a variable, which from now on is among those that somebody looked at. `fromMs`, `toMs`: epoch; a day up to now at most. */
   trend(source: string, variable: string, { fromMs, toMs }: WantedSpan): TrendData {
     const nowMs = this.#clock.epochMs();
@@ -174,6 +204,12 @@ export class History {
     return timeAt(this.#clock, minute * MINUTE_MS - this.#phaseMs);
   }
 }
+
+const TRUST: Readonly<Record<CertificateEnd["kind"], { readonly begun: string; readonly over: string }>> = {
+  own: { begun: "the collector has a new certificate", over: "the collector's certificate was replaced" },
+  trusted: { begun: "the certificate is trusted", over: "the certificate is not trusted any more" },
+  issuer: { begun: "the certificate of an authority was added", over: "the certificate of an authority was removed" },
+};
 
 const trendSettingsOf = ({ page: { enabled, trends } }: Pick<Settings, "page">): TrendSettings => ({
   maxBytes: enabled ? trends.max_bytes : 0,

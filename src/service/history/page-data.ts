@@ -14,6 +14,9 @@ export interface PageDataDeps {
   readonly certificates: () => readonly CertificateEnd[];
 }
 
+/** Certificates in one answer: the first to end. */
+const MAX_CERTIFICATES = 100;
+
 const ACCESS: Readonly<Record<SeenAccess["what"], string>> = {
   login: "logged in at the page",
   logout: "logged out of the page",
@@ -24,7 +27,7 @@ const ACCESS: Readonly<Record<SeenAccess["what"], string>> = {
 export function pageData({ history, agent, sinks, certificates }: PageDataDeps): PageData {
   const sinkOf = (wanted: string): SinkData | null => {
     const sink = sinks().find(({ uuid }) => uuid === wanted);
-    return sink ? { sink, hours: history.ledgers.of(wanted), certificates: certificates() } : null;
+    return sink ? { sink, hours: history.ledgers.of(wanted), certificates: certificates().slice(0, MAX_CERTIFICATES) } : null;
   };
   const framesOf = (source: string): SourceFrames | "none" | "not_kept" => {
     const frames = agent.frames(source);

@@ -3,10 +3,12 @@ import { sleep } from "../../base/timer.ts";
 import { HttpListener } from "../../lib/http-listener.ts";
 import { logOver } from "../../lib/thread/log.ts";
 import { readTls } from "../../lib/tls-server.ts";
+import { createBudget } from "../../model/budget.ts";
 import type { Log } from "../../model/context.ts";
 import { messageOf } from "../../model/failure.ts";
 import { readToken } from "./access.ts";
 import type { Asset } from "./assets.ts";
+import { BufferTrends } from "./buffer-trends.ts";
 import { LivePages } from "./live-pages.ts";
 import type { FromPage, PageWorkerData, ToPage } from "./messages.ts";
 import { PageServer } from "./page-server.ts";
@@ -15,6 +17,8 @@ import { Questions } from "./questions.ts";
 const RETRY_MS = 10_000;
 /** Those of viewers among them, who keep theirs. */
 const MAX_ANSWERS = 128;
+/** Log-ins and refusals that become events, so that a program that tries tokens costs the service nothing: so many at once, then one each time it is filled. */
+const [MAX_ACCESSES, ACCESS_REFILL_MS] = [20, 3000];
 const CERTIFICATE = { setting: "page.tls", what: "the page" } as const;
 
 export interface RunPageOptions extends PageWorkerData {
@@ -74,15 +78,17 @@ async function untilListening(options: RunPageOptions, serving: Serving): Promis
 }
 
 async function listen(options: RunPageOptions, { pages, questions, post, log }: Serving): Promise<Served & { readonly url: string }> {
-  const { listen: at, tls: files, tokenFile, assets } = options;
+  const { listen: at, tls: files, tokenFile, bufferFile, assets } = options;
   const colon = at.lastIndexOf(":");
   const host = at.slice(0, colon).replace(/^\[|\]$/g, "");
   const certificate = files && { ...CERTIFICATE, files, pem: readTls(files, CERTIFICATE.setting) };
   if (tokenFile !== undefined) readToken(tokenFile);
+  const accesses = createBudget(MAX_ACCESSES, ACCESS_REFILL_MS, () => performance.now());
   const page = new PageServer({
     pages,
     questions,
-    seen: (access) => post({ type: "access", access }),
+    buffer: bufferFile === undefined ? undefined : new BufferTrends(bufferFile),
+    seen: (access) => (accesses.take() ? post({ type: "access", access }) : undefined),
     assets,
     tokenFile,
     cert: certificate?.pem.cert,
