@@ -23,7 +23,7 @@ export default defineDriver<S7plusDetails, S7plusSettings, PlusAddress, PlusRead
   keepsConnection: () => true,
   limits: (granted, { max_items }) => ({ ...granted, maxItems: Math.min(granted.maxItems, max_items) }),
   parseType,
-  parseAddress: (text, type) => parseAddress(text, type),
+  parseAddress,
   otherMeaning,
   describe: describeRead,
   wireOf,
