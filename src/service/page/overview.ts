@@ -136,7 +136,7 @@ function sourceRow(source: ToldSource, state: PageState): Html {
 
 /** Why it fails, which of its variables are bad, what else there is to know, and what to do. Pure. */
 export function reasonOf({ trouble, faults, moreFaults, faultSteps, notes, moreNotes }: ToldSource): Html {
-  return html`${troubleOf(trouble)}${paragraphs(faults)}${moreFaults > 0 && html`<p>… ${moreFaults} more bad variables</p>`}${paragraphs(faultSteps.map((step) => `Next step: ${step}`))}${notesOf(notes, moreNotes)}`;
+  return html`${troubleOf(trouble)}${paragraphs(faults)}${moreFaults > 0 && html`<p>${"…"} ${moreFaults} more bad variables</p>`}${paragraphs(faultSteps.map((step) => `Next step: ${step}`))}${notesOf(notes, moreNotes)}`;
 }
 
 const troubleOf = (trouble: ToldTrouble | null): Html =>
@@ -145,7 +145,7 @@ const troubleOf = (trouble: ToldTrouble | null): Html =>
     : html`<p class="sentence">${trouble.sentence}</p>${paragraphs([trouble.detail, trouble.cause, `Next step: ${trouble.step}`])}${trouble.nextTry !== null && html`<p>Next try: ${timeOf(trouble.nextTry)}</p>`}`;
 
 const notesOf = (notes: readonly string[], more: number): Html =>
-  html`${paragraphs(notes.map((note) => `Note: ${note}`))}${more > 0 && html`<p>… ${more} more notes</p>`}`;
+  html`${paragraphs(notes.map((note) => `Note: ${note}`))}${more > 0 && html`<p>${"…"} ${more} more notes</p>`}`;
 
 function pager({ filter, failing }: OverviewQuery, page: number, pages: number, count: number): Html {
   const link = (to: number, words: string): Html => {

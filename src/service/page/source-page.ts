@@ -102,7 +102,7 @@ const planOf = ({ facts, requests, more }: ToldPlan, word: string): Html =>
 <tbody>
 ${requests.map(({ words, variables, bytes }) => html`<tr><th scope="row">${words}</th><td>${variables}</td><td>${bytes}</td></tr>\n`)}</tbody>
 </table>
-${more > 0 && html`<p>… ${more} more requests, see <code>collector plan ${word} --requests</code></p>`}`;
+${more > 0 && html`<p>${"…"} ${more} more requests, see <code>collector plan ${word} --requests</code></p>`}`;
 
 const timelineSection = (changes: readonly ToldChange[]): Html => html`<section id="timeline" aria-labelledby="timeline-title">
 <h2 id="timeline-title">Timeline</h2>
