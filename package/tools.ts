@@ -19,7 +19,7 @@ const TOOLS: Readonly<Record<string, string>> = {
   "aarch64-linux-gnu-strip": "binutils-aarch64-linux-gnu",
 };
 
-/** What images need in addition. */
+/** The programs that images need in addition. */
 const IMAGE_TOOLS: Readonly<Record<string, string>> = { mmdebstrap: "mmdebstrap" };
 
 /** The programs that packages, and images where they are wanted, for these architectures need and that are in no folder of `searchPath` (PATH), each with Debian's package. */

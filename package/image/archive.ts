@@ -15,7 +15,7 @@ export interface ImageOptions {
   /** Each with its tag: `localhost/collector:latest`. */
   readonly names: readonly string[];
   readonly layers: readonly Layer[];
-  /** What a container is started with, as image-spec and Docker name it. */
+  /** The start of a container, as image-spec and Docker name it. */
   readonly config: ImageConfig;
   /** False: packs fast and large, for a test. */
   readonly small: boolean;

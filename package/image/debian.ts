@@ -29,8 +29,8 @@ export function debOf(name: string, folder: string): string {
 }
 
 /**
- * What these packages install, as root owns it, where `keeps` accepts its name; and what each says of itself, in the place where scanners look
- * for it in images without dpkg. Their scripts do not run. Throws Error.
+ * The files that these packages install, owned by root, where `keeps` accepts the name; and the description of each package, in the place where
+ * scanners look for it in images without dpkg. Their scripts do not run. Throws Error.
  */
 export function entriesOfDebs(debs: readonly string[], keeps: (name: string) => boolean): readonly TarEntry[] {
   const root = mkdtempSync(path.join(os.tmpdir(), "collector-layer-"));

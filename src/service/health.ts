@@ -18,7 +18,7 @@ export interface HealthOptions {
   readonly onTrouble: RaiseAlarm;
 }
 
-/** What the local socket answers to GET /health. */
+/** The local socket's answer to GET /health. */
 export interface HealthAnswer {
   /** False: no data source that is due is being read. */
   readonly healthy: boolean;

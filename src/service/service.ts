@@ -322,7 +322,7 @@ export class Service {
     return this.#progress.ok(agent.reports());
   }
 
-  /** What `collector health` asks for. */
+  /** The answer to `collector health`. */
   #healthAnswer(parts: ServiceParts): HealthAnswer {
     return { healthy: this.#isHealthy(parts), not_ready: this.#notReady(parts) ?? null };
   }

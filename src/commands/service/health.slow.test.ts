@@ -7,7 +7,7 @@ import type { HealthAnswer } from "../../service/health.ts";
 import { localSocketPath, startLocalSocket } from "../../service/local-socket.ts";
 import { runCommand, settingsFile } from "../testing.ts";
 
-/** What the verb ends with and prints where a service gives this answer; undefined: none runs. */
+/** Exit code and output of the verb where a service gives this answer; undefined: no service runs. */
 async function healthOf(answer: HealthAnswer | undefined, json = false) {
   const folder = mkdtempSync(join(tmpdir(), "collector-health-"));
   onTestFinished(() => rmSync(folder, { recursive: true, force: true }));

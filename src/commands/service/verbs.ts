@@ -51,7 +51,7 @@ export const HEALTH: Verb = {
   description: "Ask the running service whether it works, for the health check of a container.",
   examples: ["collector health", "collector health --json | jq .not_ready"],
   notes:
-    "Exit code 0: the service answers and reads what is due, as /healthz says; 4: it does not. A device or broker that fails is no failure here: collector status shows those.",
+    "Exit code 0: the service answers and reads what is due, as /healthz says; 4: it does not. Failing devices and brokers do not count: collector status shows them.",
   run: async (io, options: CommonOptions) => (await import("./health.ts")).health(options, io),
 };
 

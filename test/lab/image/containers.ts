@@ -2,7 +2,7 @@ import { type ChildProcess, execFile, execFileSync, spawn } from "node:child_pro
 import { chmodSync, chownSync, existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import path from "node:path";
 
-/** What starting containers needs of the machine, and Debian's packages that bring it. */
+/** The programs that start containers here, and Debian's packages that bring them. */
 const PARTS: Readonly<Record<string, string>> = {
   crun: "crun",
   mmdebstrap: "mmdebstrap",
@@ -119,7 +119,7 @@ export class ContainerHost {
     await said(child, ready, []);
   }
 
-  /** What a program of this machine in the network prints until it ends. Rejects where it fails. */
+  /** Runs a program of this machine in the network; resolves to its output. Rejects where it fails. */
   output(...words: readonly string[]): Promise<string> {
     return new Promise((done, fail) =>
       execFile("nsenter", [...this.#enter, ...words], { timeout: WITHIN_MS }, (error, out) => (error ? fail(error) : done(out))),
@@ -159,7 +159,7 @@ export class ContainerHost {
     for (const child of [...this.#children, this.#holder]) child.kill("SIGKILL");
   }
 
-  /** What the runtime is told (OCI runtime-spec): one user, none of root's rights, and nothing to write to but the volumes. */
+  /** The runtime's settings (OCI runtime-spec): one user, no rights of root, and volumes as the only places to write to. */
   #specOf(service: ComposeService, { root, config }: UnpackedImage, composeFolder: string): object {
     const unknown = Object.keys(service).filter((key) => !HERE.includes(key) && !NOT_HERE.includes(key));
     if (unknown.length > 0) throw new Error(`the compose file has ${unknown.join(", ")}, which containers here do not know`);
