@@ -33,6 +33,7 @@ import type { Logger } from "./os/log.ts";
 import { createNameLookup } from "./os/name-lookup.ts";
 import { Pipeline } from "./pipeline.ts";
 import { Alarms } from "./service/alarms.ts";
+import { History } from "./service/history/history.ts";
 import type { PageHostOptions } from "./service/page/served.ts";
 import { Service, type ServiceOptions } from "./service/service.ts";
 import { PageHost } from "./threads/page/host.ts";
@@ -60,6 +61,7 @@ interface Base extends RunOptions {
   readonly credentials: Credentials;
   readonly clock: Clock;
   readonly alarms: Alarms;
+  readonly history: History;
   readonly service: Service;
   readonly kept: KeptValues;
   readonly habits: KeptValues;
@@ -114,10 +116,11 @@ function baseOf(options: RunOptions): Base {
       `the computer's clock was set ${formatDuration(Math.abs(Math.round(byMs)))} ${byMs > 0 ? "forward" : "back"}`,
     ),
   );
+  const history = new History(clock, settings);
   const { listenRefusal: refusal } = inForce;
   const pki: PkiPlace = { dir: path.join(stateDir, "pki"), installation: collector };
   const startPage = (page: PageHostOptions) => new PageHost(page);
-  const known = { settings, collector, stateDir, credentials, clock, alarms, pki };
+  const known = { settings, collector, stateDir, credentials, clock, alarms, history, pki };
   const service = new Service({ ...options, ...known, listenRefusal: refusal, startPage });
   return {
     ...options,
@@ -129,6 +132,7 @@ function baseOf(options: RunOptions): Base {
     credentials,
     clock,
     alarms,
+    history,
     service,
     kept: keptOfSources(stateDir, log),
     habits: habitsOfDevices(stateDir, log),
@@ -157,7 +161,11 @@ const boundsOf = ({ buffer }: Pick<Settings, "buffer">, stateDir: string): Buffe
   keepRemovedMs: buffer.keep_removed,
 });
 
-function agentOf({ clock, log, inForce, service, loaded, alarms, kept, habits }: Base, pipeline: Pipeline, sessions: SessionHost): Agent {
+function agentOf(
+  { clock, log, inForce, service, loaded, alarms, history, kept, habits }: Base,
+  pipeline: Pipeline,
+  sessions: SessionHost,
+): Agent {
   const agent = new Agent({
     drivers: remoteDrivers(DRIVERS, sessions),
     clock,
@@ -173,6 +181,7 @@ function agentOf({ clock, log, inForce, service, loaded, alarms, kept, habits }:
     logFor: (fields) => log.child(fields),
     prepare: (layout) => pipeline.prepare(layout),
     emit: (layout, readout) => {
+      history.take(layout, readout);
       // A later readout would say that values are as they were in one that is lost.
       const taken = (isTaken: boolean): void => (isTaken ? undefined : agent.reportAll(layout.source.uuid));
       const isLarge = readout.readings.length >= LARGE_READOUT;
@@ -188,7 +197,11 @@ function agentOf({ clock, log, inForce, service, loaded, alarms, kept, habits }:
   return agent;
 }
 
-const applierOf = ({ loaded, stateDir, credentials, clock, log, signal, service }: Base, pipeline: Pipeline, agent: Agent): Applier =>
+const applierOf = (
+  { loaded, stateDir, credentials, clock, log, signal, service, history }: Base,
+  pipeline: Pipeline,
+  agent: Agent,
+): Applier =>
   new Applier({
     local: localOf(loaded, stateDir),
     stateDir,
@@ -198,6 +211,7 @@ const applierOf = ({ loaded, stateDir, credentials, clock, log, signal, service 
     signal,
     applySinks: (sinks) => pipeline.setSinks(sinks),
     applySources: (sources) => agent.apply(sources),
+    onChanges: (changes) => history.configured(changes),
     onSettled: () => service.reconciled(),
   });
 

@@ -14,6 +14,18 @@ export type Answer =
 export interface Meaning {
   readonly write: string;
   readonly when: string;
+  /** The meaning of a tool whose addresses count from here; absent: another thing tells it from the others. */
+  readonly countsFrom?: 0 | 1;
+}
+
+/** The refusal of an address of another tool, for programs that know which tool wrote it. */
+export class ForeignAddress extends FaultError {
+  /** The answers of all forms that fit, each with the tools that write so. */
+  readonly answers: readonly { readonly tool: string; readonly answer: Answer }[];
+  constructor(words: string, answers: ForeignAddress["answers"]) {
+    super("address_invalid", words);
+    this.answers = answers;
+  }
 }
 
 type Groups = Readonly<Record<string, string | undefined>>;
@@ -85,29 +97,38 @@ export function parseOrAnswer<T>(
     return parse(text, type);
   } catch (error) {
     if (!(error instanceof FaultError) || error.fault !== "address_invalid") throw error;
-    const words = answerFor(text, forms, parse, parseType, type !== undefined);
-    throw words === undefined ? error : new FaultError("address_invalid", words);
+    const answers = answersFor(text, forms, parse, parseType, type !== undefined);
+    const [first] = answers;
+    throw first === undefined ? error : new ForeignAddress(sentence(text, first), answers);
   }
 }
 
-/** The sentence for an address of another tool; undefined: no form fits. `hasType`: the person has named a type, which stays. Pure. */
-export function answerFor(
+/** The sentence for an address of another tool; undefined: no form fits. Pure. */
+export function answerFor(text: string, forms: readonly Form[], parse: Parse<unknown>, parseType?: ParseType): string | undefined {
+  const [first] = answersFor(text, forms, parse, parseType, false);
+  return first && sentence(text, first);
+}
+
+// Parts of the text stand in the answer: a URL keeps its user and password to itself there too.
+const sentence = (text: string, { tool, answer }: ForeignAddress["answers"][number]): string =>
+  withoutCredentials(`${quote(text)} is an address of ${tool}${wordsOf(answer)}`);
+
+/** `hasType`: the person has named a type, which stays. */
+function answersFor(
   text: string,
   forms: readonly Form[],
   parse: Parse<unknown>,
-  parseType?: ParseType,
-  hasType = false,
-): string | undefined {
+  parseType: ParseType | undefined,
+  hasType: boolean,
+): ForeignAddress["answers"] {
   const plain = text.trim();
-  if (plain.length > MAX_CHARACTERS || UNPRINTABLE.test(plain)) return undefined;
-  for (const { tool, pattern, answer } of forms) {
+  if (plain.length > MAX_CHARACTERS || UNPRINTABLE.test(plain)) return [];
+  return forms.flatMap(({ tool, pattern, answer }) => {
     const match = pattern.exec(plain);
     const found = match && answer(match.groups ?? {});
     const sound = found && withoutRefused(found, (write) => isTaken(write, parse, parseType));
-    // Parts of the text stand in the answer: a URL keeps its user and password to itself there too.
-    if (sound) return withoutCredentials(`${quote(text)} is an address of ${tool}${wordsOf(hasType ? withoutTypes(sound) : sound)}`);
-  }
-  return undefined;
+    return sound ? [{ tool, answer: hasType ? withoutTypes(sound) : sound }] : [];
+  });
 }
 
 /** Refuses a text of several meanings that are all in our words. */
@@ -126,7 +147,7 @@ function withoutRefused(answer: Answer, isSound: (write: string) => boolean): An
 function withoutTypes(answer: Answer): Answer {
   if ("none" in answer) return answer;
   if ("write" in answer) return { ...answer, write: splitTyped(answer.write).address };
-  return { either: answer.either.map(({ write, when }) => ({ write: splitTyped(write).address, when })) };
+  return { either: answer.either.map(({ write, ...rest }) => ({ write: splitTyped(write).address, ...rest })) };
 }
 
 function isTaken(write: string, parse: Parse<unknown>, parseType: ParseType | undefined): boolean {

@@ -110,8 +110,8 @@ const typeOf = (word: string | undefined): string | undefined => entry(TYPES, wo
 /** Both countings of a tool in which a setting decides. */
 function counted(parts: Parts, by: string): Answer {
   const meanings: Meaning[] = [
-    { write: here({ ...parts, start: parts.start - 1 }), when: `where ${by} counts from 1, as it does by default` },
-    { write: here(parts), when: "where its zero-based addressing is on" },
+    { write: here({ ...parts, start: parts.start - 1 }), when: `where ${by} counts from 1, as it does by default`, countsFrom: 1 },
+    { write: here(parts), when: "where its zero-based addressing is on", countsFrom: 0 },
   ];
   return { either: meanings };
 }

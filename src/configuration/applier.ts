@@ -11,7 +11,7 @@ import type { SecretPlace } from "../model/secret-place.ts";
 import type { Settings } from "../model/settings.ts";
 import { type Warning, warning } from "../model/warning.ts";
 import { type ProfileFiles, ProfileReader } from "./bindings.ts";
-import { changesOf } from "./changes.ts";
+import { type ConfigurationChange, changesOf } from "./changes.ts";
 import { type Credentials, canonicalKey } from "./credentials.ts";
 import { type DesiredState, desiredState } from "./desired-state.ts";
 import { type KeptOptions, KeptOptionsFile, withKeptOptions } from "./kept-options.ts";
@@ -48,6 +48,8 @@ export interface ApplierOptions {
   readonly applySinks: (sinks: readonly SinkSpec[]) => void;
   /** Settles once the sources are started. */
   readonly applySources: (sources: readonly SourceInput[]) => Promise<void>;
+  /** Called where a configuration has changed, and not for the first one. */
+  readonly onChanges?: (changes: readonly ConfigurationChange[]) => void;
   /** All that was asked for has been applied. */
   readonly onSettled: () => void;
 }
@@ -246,10 +248,11 @@ export class Applier {
 
   /** One line for what people change, by name; all of it at the first configuration. */
   async #logChanges(now: DesiredState): Promise<void> {
-    const before = this.#state ?? { sources: [], sinks: [] };
+    const before = this.#state;
     this.#state = now;
-    const changes = await changesOf(before, now, createYielder());
-    if (changes.length > 0) this.#options.log.info({}, `configuration: ${changes.join("; ")}`);
+    const { clauses, changes } = await changesOf(before ?? { sources: [], sinks: [] }, now, createYielder());
+    if (clauses.length > 0) this.#options.log.info({}, `configuration: ${clauses.join("; ")}`);
+    if (before && changes.length > 0) this.#options.onChanges?.(changes);
   }
 
   #noteUnused({ sources, sinks }: Desired, { settings, settingsFile, settingsText }: LocalSettings): void {

@@ -217,6 +217,19 @@ export const pageSettingsSchema = z
       })
       .optional()
       .describe("TLS of the page; absent: plain http"),
+    trends: z
+      .strictObject({
+        max_bytes: size("16MiB", "0B", "1GiB").describe(
+          "Memory for the numbers of the last 24 hours, 17 KB a variable, so that 16MiB hold 970 variables; 0B keeps none",
+        ),
+        variables: z
+          .array(z.string().regex(/^[^/]+\/.+$/, "expected SOURCE/VARIABLE by name, for example press-1/* or */temperature"))
+          .max(100)
+          .optional()
+          .describe("Variables that come first where not all fit, SOURCE/VARIABLE by name, in which * stands for any text"),
+      })
+      .prefault({})
+      .describe("Trends on the page: first these variables, then those that somebody looked at, then the others by name"),
   })
   .refine(
     ({ listen: address, tls, token_file: token }) =>

@@ -32,6 +32,21 @@ test("the ends of our own and of trusted certificates are found, and a damaged f
   expect(freeBytes).toBeGreaterThan(0);
 });
 
+test("a certificate that is trusted later is found at the next look", async () => {
+  const folder = temporaryFolder();
+  const [place, other] = ["pki", "other"].map((name) => ({ dir: path.join(folder, name), installation: INSTALLATION }));
+  if (!place || !other) throw new Error("no places");
+  const device = await createPki(other).own();
+  const trusted = path.join(place.dir, "trusted");
+  mkdirSync(trusted, { recursive: true });
+  const look = new MachineLook(folder, place, silentLog);
+  expect(look.certificates()).toEqual([]);
+  // Times of change are as coarse as the kernel's clock ticks.
+  await new Promise((done) => setTimeout(done, 20));
+  writeFileSync(path.join(trusted, "device.der"), device.certificate);
+  expect(look.certificates().map(({ thumbprint }) => thumbprint)).toEqual([device.thumbprint]);
+});
+
 test("without a PKI folder and without a disk there is nothing to tell, and nothing is made", async () => {
   const folder = path.join(temporaryFolder(), "gone");
   const look = new MachineLook(folder, { dir: path.join(folder, "pki"), installation: INSTALLATION }, silentLog);

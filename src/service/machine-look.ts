@@ -1,3 +1,5 @@
+import { statSync } from "node:fs";
+import path from "node:path";
 import type { Log } from "../model/context.ts";
 import { messageOf } from "../model/failure.ts";
 import type { PkiPlace } from "../model/pki.ts";
@@ -27,8 +29,10 @@ export interface MachineFigures {
 export const UNKNOWN_MACHINE: MachineFigures = { freeBytes: undefined, certificates: [] };
 
 const LOOK_AT_CERTIFICATES_MS = 600_000;
-/** Those that end first. */
+/** Certificates in the figures: the first to end. */
 const MAX_CERTIFICATES = 100;
+const CERTIFICATE_FOLDERS = ["own", "trusted", "issuers"];
+
 /** A disk that does not answer does not keep the other metrics waiting. */
 const DISK_MS = 1000;
 
@@ -39,6 +43,8 @@ export class MachineLook {
   readonly #log: Log;
   #certificates: readonly CertificateEnd[] = [];
   #lookedAtMs = Number.NEGATIVE_INFINITY;
+  /** Times of change of the folders. */
+  #stamp = "";
   #asking: Promise<number | undefined> | undefined;
 
   constructor(stateDir: string, pki: PkiPlace, log: Log) {
@@ -49,8 +55,16 @@ export class MachineLook {
 
   /** Never rejects, and takes a second at most. */
   async figures(): Promise<MachineFigures> {
-    if (performance.now() - this.#lookedAtMs > LOOK_AT_CERTIFICATES_MS) this.#lookAtCertificates();
-    return { freeBytes: await this.free(), certificates: this.#certificates };
+    const certificates = this.certificates().slice(0, MAX_CERTIFICATES);
+    return { freeBytes: await this.free(), certificates };
+  }
+
+  /** All certificates, the first to end first; read again where a folder has changed, and every ten minutes. */
+  certificates(): readonly CertificateEnd[] {
+    const stamp = CERTIFICATE_FOLDERS.map((folder) => changedMs(path.join(this.#pki.dir, folder))).join();
+    if (stamp !== this.#stamp || performance.now() - this.#lookedAtMs > LOOK_AT_CERTIFICATES_MS) this.#lookAtCertificates();
+    this.#stamp = stamp;
+    return this.#certificates;
   }
 
   /** Bytes that the disk of the state folder has left; undefined: it does not say. Never rejects, and takes a second at most. */
@@ -78,10 +92,19 @@ export class MachineLook {
         ...trust.issuers().kept.map(({ certificate }) => endOf("issuer", certificate)),
       ];
       const distinct = new Map(found.map((one) => [`${one.kind} ${one.thumbprint}`, one]));
-      this.#certificates = [...distinct.values()].sort((one, next) => one.notAfterMs - next.notAfterMs).slice(0, MAX_CERTIFICATES);
+      this.#certificates = [...distinct.values()].sort((one, next) => one.notAfterMs - next.notAfterMs);
     } catch (error) {
       this.#log.debug({ error: messageOf(error) }, "the ends of certificates are not known");
     }
+  }
+}
+
+/** Undefined: there is no such folder, or it may not be looked at. */
+function changedMs(folder: string): number | undefined {
+  try {
+    return statSync(folder, { throwIfNoEntry: false })?.mtimeMs;
+  } catch {
+    return undefined;
   }
 }
 

@@ -28,6 +28,8 @@ import { capturesFolder, FailureCaptures } from "./failure-captures.ts";
 import { FillForecast } from "./fill-forecast.ts";
 import { framesAnswer } from "./frames-answer.ts";
 import { Health } from "./health.ts";
+import type { History } from "./history/history.ts";
+import { pageData } from "./history/page-data.ts";
 import { LocalRequestError, type LocalSocket, localSocketPath, startLocalSocket } from "./local-socket.ts";
 import { lookInto } from "./look-into.ts";
 import { MachineLook } from "./machine-look.ts";
@@ -74,6 +76,7 @@ export interface ServiceOptions
   readonly credentials: Pick<Credentials, "set" | "remove">;
   readonly clock: Clock;
   readonly alarms: Alarms;
+  readonly history: History;
   readonly recentLog: Pick<RecentLog, "answer">;
   readonly pki: PkiPlace;
   /** Starts the thread of the page. */
@@ -85,6 +88,8 @@ const DESCRIBE_AFTER_MS = 250;
 const SESSIONS_STOP_MS = 4000;
 
 const FORECAST_EVERY_MS = 60_000;
+/** A change of a sink or an alarm that is undone between two looks is not seen. */
+const NOTE_EVERY_MS = 5000;
 /** The store commits four times a second; a busy disk may take a moment. */
 const UNSTORED_MS = 10_000;
 
@@ -119,6 +124,7 @@ export class Service {
   #describing: NodeJS.Timeout | undefined;
   #forecast: FillForecast | undefined;
   #forecasting: NodeJS.Timeout | undefined;
+  #noting: NodeJS.Timeout | undefined;
 
   constructor(options: ServiceOptions) {
     this.#options = options;
@@ -183,7 +189,7 @@ export class Service {
   }
 
   start(parts: ServiceParts): void {
-    const { version, collector, settings, stateDir, listenRefusal, alarms, log, pki, workerUrl } = this.#options;
+    const { version, collector, settings, stateDir, listenRefusal, alarms, log, pki, workerUrl, history } = this.#options;
     this.#parts = parts;
     this.#captures = new FailureCaptures({
       folder: capturesFolder(stateDir),
@@ -210,7 +216,15 @@ export class Service {
     });
     const head = (): PageHead => this.#head(parts);
     const start = this.#options.startPage;
-    this.#page = new StatusPage({ settings, listenRefusal, entry: workerUrl("page"), agent: parts.agent, head, log, start });
+    const sinks = () => parts.pipeline.sinks();
+    const data = pageData({ history, agent: parts.agent, sinks, certificates: () => machine.certificates() });
+    this.#page = new StatusPage({ settings, listenRefusal, entry: workerUrl("page"), agent: parts.agent, head, data, log, start });
+    this.#noting = setInterval(() => {
+      const now = head();
+      history.noteSinks(now.sinks);
+      history.noteOthers(now, machine.certificates());
+    }, NOTE_EVERY_MS);
+    history.events.add({ kind: "start", about: null, text: `collector ${version} started` });
     this.#forecast = new FillForecast(stateDir, log);
     this.#forecasting = setInterval(() => void this.#lookAtRoom(machine, parts), FORECAST_EVERY_MS);
     void this.#lookAtRoom(machine, parts);
@@ -229,6 +243,8 @@ export class Service {
     applier.stop();
     clearTimeout(this.#describing);
     clearInterval(this.#forecasting);
+    clearInterval(this.#noting);
+    this.#options.history.stop();
     await agent.stop();
     pipeline.describe(agent.reports());
     const flushed = pipeline.stop();
@@ -251,6 +267,7 @@ export class Service {
       const { agent, pipeline } = this.#runningParts();
       const reports = agent.reports();
       pipeline.describe(reports);
+      this.#options.history.noteSources(reports);
       this.#captures?.keep(new Set(reports.map(({ uuid }) => uuid)));
       this.#page?.sourceChanged();
     }, DESCRIBE_AFTER_MS);
@@ -277,6 +294,7 @@ export class Service {
 
   /** The settings of the page are others. */
   usePage(settings: Pick<Settings, "page">): void {
+    this.#options.history.use(settings);
     this.#page?.use(settings);
   }
 

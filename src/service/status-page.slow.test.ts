@@ -9,7 +9,7 @@ import { silentLog } from "../model/context.ts";
 import { type Settings, settingsSchema } from "../model/settings.ts";
 import { codesOf, textsOf } from "../model/testing/warnings.ts";
 import { PageHost } from "../threads/page/host.ts";
-import { glanceOf, HEAD, reportOf } from "./page/testing.ts";
+import { glanceOf, HEAD, NO_DATA, reportOf } from "./page/testing.ts";
 import { StatusPage } from "./status-page.ts";
 
 const settingsOf = (page: object): Settings => settingsSchema.parse({ page });
@@ -41,6 +41,7 @@ it("is served where settings and policy let it be, moves with them, and ends wit
       inspect: () => undefined,
     },
     head: () => HEAD,
+    data: NO_DATA,
     log: silentLog,
     start: (options) => new PageHost(options),
   });
@@ -93,6 +94,7 @@ it("beyond loopback asks for TLS, a token and the policy's word, all three", { t
     entry: new URL("../threads/page/worker.ts", import.meta.url),
     agent: { *glances() {}, inspect: () => undefined },
     head: () => HEAD,
+    data: NO_DATA,
     log: silentLog,
     start: (options) => new PageHost(options),
   });

@@ -86,6 +86,16 @@ const RULES: readonly Rule[] = [
   { from: /^src\/api\/(?!server\/)/, never: /^src\/api\/server\//, why: "the agent reaches the embedded API over HTTP like any other" },
   { from: /^src\/(?!threads\/api\/|api\/server\/)/, never: /^src\/api\/server\//, why: "the embedded API runs in a thread of its own" },
   {
+    from: /^src\/tag-lists\//,
+    never: /^(src\/(?!tag-lists\/|model\/|base\/|configuration\/(?:csv|variable-file)\.ts)|drivers\/)/,
+    why: "what another program wrote is read before any device or driver is known; the command gives the grammar of addresses",
+  },
+  {
+    from: /^(src|drivers)\/(?!tag-lists\/|commands\/)/,
+    never: /^src\/tag-lists\//,
+    why: "only a person's command reads lists of other programs: the service loads none of their libraries",
+  },
+  {
     from: /^src\/(?!threads\/)/,
     never: /^src\/threads\/\w+\/worker\.ts/,
     why: "a thread's entry is started, never imported",
@@ -204,6 +214,8 @@ describe("imports", () => {
     ["src/agent/source.ts", "src/delivery/pump.ts"],
     ["src/sinks/mqtt/sink.ts", "src/delivery/pump.ts"],
     ["src/run.ts", "src/threads/store/worker.ts"],
+    ["src/configuration/variable-files.ts", "src/tag-lists/index.ts"],
+    ["src/tag-lists/take.ts", "drivers/lib/spellings.ts"],
     ["src/run.ts", "src/commands/hello/hellos.ts"],
     ["src/agent/source.ts", "src/commands/hello/greet.ts"],
     ["src/api/client.ts", "src/api/server/database.ts"],

@@ -3,7 +3,8 @@ import { chmodSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync 
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from "vitest";
-import { hashOf, messageIn, parseExact, readoutsIn } from "../../src/sinks/mqtt/manifest/content.ts";
+import { hashOf, parseExact } from "../../src/sinks/lib/proof.ts";
+import { messageIn, readoutsIn } from "../../src/sinks/mqtt/manifest/content.ts";
 import { shellBlocks } from "./shell-blocks.ts";
 
 const GUIDE = readFileSync(join(import.meta.dirname, "../../docs/guide/consumers.md"), "utf8");

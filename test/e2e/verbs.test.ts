@@ -6,6 +6,7 @@ import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
 import { type ModbusPlant, startModbusPlant } from "../../drivers/modbus_tcp/simulator.ts";
 import { type OpcuaSimulator, PLANT_NAMESPACE, startOpcuaSimulator } from "../../drivers/opcua/simulator.ts";
 import { runCommand, runCommandWith } from "../../src/commands/testing.ts";
+import type { TrendAnswer } from "../../src/service/page/trend-answer.ts";
 import { addModbusSource, apiOf } from "../support/api.ts";
 import { startBuiltCollector } from "../support/built-collector.ts";
 import type { CollectorProcess } from "../support/collector-process.ts";
@@ -88,6 +89,25 @@ describe("a service that runs", () => {
     expect(JSON.parse((await run("status", "--json")).out).clock).toMatchObject({ synchronised: expect.any(Boolean), jumped: null });
   });
 
+  it("has trends, states, events and frames of before somebody looked, as JSON", async () => {
+    const data = async (at: string) => (await fetch(`${pageUrl}/data/${at}`)).json();
+    const trend = (await data("trend?source=press-1&variable=temperature")) as TrendAnswer;
+    if (!trend.kept) throw new Error(trend.why_not);
+    expect([trend.last.at(-1) ?? trend.last.at(-2), trend.min.length, trend.max.length]).toEqual([
+      235,
+      trend.last.length,
+      trend.last.length,
+    ]);
+    const timeline = (await data("timeline?source=line-1")) as { spans: readonly { state: string }[] };
+    expect(timeline.spans.at(-1)?.state).toMatch(/OK|UNKNOWN/);
+    expect(await data("events?search=started")).toMatchObject({ events: [{ kind: "start" }], more: 0 });
+    const { frames } = (await data("frames?source=press-1")) as { frames: readonly { words: string; bytes: string | null }[] };
+    expect(frames.some(({ words, bytes }) => words.startsWith("the device answered") && bytes?.endsWith("00eb"))).toBe(true);
+    const capture = await fetch(`${pageUrl}/data/capture?source=press-1`);
+    expect(capture.headers.get("content-disposition")).toMatch(/^attachment; filename="press-1-\d{8}T\d{6}Z\.pcapng"$/);
+    expect((await capture.arrayBuffer()).byteLength).toBeGreaterThan(1000);
+  });
+
   it("is put into a bundle, and neither that nor any verb nor the page shows a secret", async () => {
     const config = ["--config", collector.settingsFile];
     await runCommandWith({ stdin: `${CANARY}\n` }, "secret", "set", "press-1", "--stdin", ...config);
@@ -111,6 +131,15 @@ describe("a service that runs", () => {
       const { out, err } = await run(...words.split(" "));
       texts.push(out + err);
     }
+    const data = [
+      "trend?source=press-1&variable=temperature",
+      "timeline?source=press-1",
+      "events",
+      "frames?source=press-1",
+      "capture?source=line-1",
+    ];
+    for (const at of data) texts.push(await (await fetch(`${pageUrl}/data/${at}`)).text());
+    expect(texts.find((text) => text.startsWith('{"events":'))).toContain('"kind":"configuration","about":"press-1","text":"secret"');
     for (const at of ["/", "/sources/press-1", "/sources/line-1", "/data/status"]) {
       const page = await fetch(`${pageUrl}${at}`);
       const text = await page.text();

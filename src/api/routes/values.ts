@@ -4,7 +4,7 @@ import { CLOCK_STATES } from "../../model/clock.ts";
 import { pageOf } from "../../model/resources.ts";
 import { uuidSchema } from "../../model/uuid.ts";
 import { MAX_COUNT } from "../../model/value.ts";
-import { COMMON_ERRORS, problemSchema, route } from "./route.ts";
+import { COMMON_ERRORS, cursorParameter, problemSchema, route, uuidFilter } from "./route.ts";
 
 /** Variables of one time series request (design/api-decisions). */
 const MAX_VARIABLES = 100;
@@ -47,6 +47,8 @@ export const valuesAcceptedSchema = z.strictObject({
 
 const storedSampleSchema = sampleSchema.extend({ data_source: uuidSchema.describe("The data source that it was read from") });
 
+const samplePageSchema = pageOf(storedSampleSchema);
+
 export const timeseriesRequestSchema = z
   .strictObject({
     machine: z.exactOptional(uuidSchema).describe("Only variables of data sources on this machine"),
@@ -80,12 +82,25 @@ export const valueRoutes = {
     exactIntegers: true,
     responses: { 200: valuesAcceptedSchema, 403: problemSchema, ...COMMON_ERRORS },
   }),
+  listValues: route({
+    method: "GET",
+    path: "/ext/v1/values",
+    section: "ours",
+    summary: "Lists the values that were taken, variable by variable, each in the order of time",
+    query: z.strictObject({
+      cursor: cursorParameter,
+      data_source: uuidFilter("data sources"),
+      start: instant.describe("From this time on"),
+      end: instant.describe("Before this time"),
+    }),
+    responses: { 200: samplePageSchema, ...COMMON_ERRORS },
+  }),
   postTimeseries: route({
     method: "POST",
     path: "/v2/timeseries",
     section: "4.5",
     summary: "Reads values back, variable by variable, each in the order of time; the cursor is in the body",
     body: timeseriesRequestSchema,
-    responses: { 200: pageOf(storedSampleSchema), ...COMMON_ERRORS },
+    responses: { 200: samplePageSchema, ...COMMON_ERRORS },
   }),
 } as const;

@@ -231,6 +231,8 @@ function valueHandlers({ collectors, dataSources, variables, values }: Resources
       const { collector, machine } = findSource(dataSources, body.data_source, ownOf(caller));
       return ok(values.take(body, { collector, machine, configuredFor: variables.sourceOf }));
     },
+    listValues: ({ query: { data_source: sources, ...query }, caller }) =>
+      ok(values.read({ ...query, sources, operation: "listValues" }, caller.role === "admin" ? undefined : caller.collector)),
     postTimeseries: ({ body, caller }) => ok(values.read(body, caller.role === "admin" ? undefined : caller.collector)),
   } satisfies Partial<Handlers>;
 }

@@ -144,6 +144,7 @@ export const examplesOf = ({ sources, sinks }: CreatedExamples): Readonly<Partia
   },
   putLoss: { requests: { refused: loss }, answer: { id: "example-refused-1" } },
   listLosses: { answer: page(loss) },
+  listValues: { answer: page({ ...sample, data_source: SOURCE }) },
   postTimeseries: {
     requests: { variables: { variables: [VARIABLE], start: "2026-11-20T09:00:00Z", end: "2026-11-20T10:00:00Z" } },
     answer: page({ ...sample, data_source: SOURCE }),

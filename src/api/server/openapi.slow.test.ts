@@ -28,6 +28,7 @@ const ORDER: readonly (readonly [Operation, filter?: string])[] = [
   ["listMachines", "uuid"],
   ["postValues"],
   ["postTimeseries"],
+  ["listValues", "data_source"],
   ["putLoss"],
   ["listLosses", "collector"],
   ["createCollector"],
@@ -43,6 +44,9 @@ const ORDER: readonly (readonly [Operation, filter?: string])[] = [
   ["patchMachine"],
   ["patchSite"],
 ];
+
+/** Parameters that are required, too. */
+const ALSO: Partial<Record<Operation, string>> = { listValues: "&start=2026-11-20T09:00:00Z&end=2026-11-20T10:00:00Z" };
 
 /** Changes with the database. */
 const VARYING: ReadonlySet<Operation> = new Set(["getRevision", "getSecrets"]);
@@ -72,7 +76,7 @@ test("each example is answered as it is printed", async () => {
     const headers = ["getSecrets", "postValues", "putLoss"].includes(operation) ? { authorization: api.collectorKey } : {};
     return api.send(
       method,
-      replaced(filter === undefined ? target : `${target}?${filter}=${value}`, made),
+      replaced(filter === undefined ? target : `${target}?${filter}=${value}${ALSO[operation] ?? ""}`, made),
       body === undefined ? undefined : real(body),
       headers,
     );

@@ -142,6 +142,25 @@ test("a collector's key sends and reads its own alone; an unknown source, no var
   expect((await api.send("POST", "/v2/timeseries", ALL)).body["detail"]?.[0]?.["loc"]).toEqual(["body", "variables"]);
   expect((await api.send("POST", "/v2/timeseries", { ...request, start: ALL.end, end: ALL.start })).body["data"]).toEqual([]);
   expect((await api.send("POST", "/v2/timeseries", { ...request, end: "tomorrow" })).status).toBe(422);
+  const listed = async (source: string, key: Record<string, string> = {}) =>
+    (await api.send("GET", `/ext/v1/values?start=${ALL.start}&end=${ALL.end}&data_source=${source}`, undefined, key)).body["data"];
+  expect(await listed(foreign)).toMatchObject([{ variable, value: 1, data_source: foreign }]);
+  expect(await listed(foreign, mine)).toEqual([]);
+  expect(await listed(randomUUID())).toEqual([]);
+});
+
+test("values of many pages are listed by data source, each with a cursor that is good for this list only", () => {
+  const { store } = open(temporaryFolder());
+  const [one, other] = [randomUUID(), randomUUID()];
+  const times = Array.from({ length: 1500 }, (_, i) => i);
+  for (const variable of [one, other]) store.take({ ...batch(variable, variable, times), data_source: variable }, ORIGIN);
+  const request = { ...ALL, operation: "listValues", sources: [one] } as const;
+  const first = store.read(request, undefined);
+  const cursor = first.metadata.next_cursor ?? "";
+  const second = store.read({ ...request, cursor }, undefined);
+  expect([...first.data, ...second.data].map(({ time }) => Date.parse(time))).toEqual(times);
+  expect(second.metadata.next_cursor).toBeNull();
+  expect(() => store.read({ ...ALL, variables: [one], cursor }, undefined)).toThrow("the request does not validate");
 });
 
 test("values go by age", () => {

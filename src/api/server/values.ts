@@ -86,6 +86,14 @@ export interface ValueOrigin {
   readonly configuredFor: (variable: string) => string | undefined;
 }
 
+/** Values that are wanted. */
+export interface ValuesRequest extends Omit<TimeseriesRequest, "cursor"> {
+  /** The operation that the cursor is good for. Absent: postTimeseries. */
+  readonly operation?: "listValues";
+  readonly cursor?: string | undefined;
+  readonly sources?: readonly string[] | undefined;
+}
+
 export interface StoredSample {
   readonly time: string;
   readonly data_source: string;
@@ -111,7 +119,7 @@ export interface ValueStore {
    */
   take(batch: ValueBatch, origin: ValueOrigin): TakenBatch;
   /** `collector`: only values of it; undefined: of all. Throws HttpProblem 422 for a cursor that is not good. */
-  read(request: TimeseriesRequest, collector: string | undefined): Page<StoredSample>;
+  read(request: ValuesRequest, collector: string | undefined): Page<StoredSample>;
   /** Takes a loss in the place of an earlier one under its identifier. Of each collector the newest 1000 are kept. */
   addLoss(loss: ReportedLoss, collector: string): void;
   /** By the time of their first readout. */
@@ -239,17 +247,18 @@ class ValueTables {
     return taken;
   }
 
-  read(request: TimeseriesRequest, collector: string | undefined): Page<StoredSample> {
-    const { machine, variables, start, end, cursor } = request;
-    const binding = cursorBinding("postTimeseries", {
+  read(request: ValuesRequest, collector: string | undefined): Page<StoredSample> {
+    const { operation = "postTimeseries", machine, variables, sources, start, end, cursor } = request;
+    const binding = cursorBinding(operation, {
       start: [start],
       end: [end],
       ...(machine !== undefined && { machine: [machine] }),
       ...(variables && { variables }),
+      ...(sources && { sources }),
     });
     const position = cursor === undefined ? [0, 0] : decodeCursor(this.#cursorKey, cursor, binding, 2);
     const [fromSeries, afterTime] = position ?? [];
-    if (fromSeries === undefined || afterTime === undefined) throw cursorInvalid("body");
+    if (fromSeries === undefined || afterTime === undefined) throw cursorInvalid(operation === "listValues" ? "query" : "body");
     const [startMs, endMs] = [Date.parse(start), Date.parse(end)];
     const data: StoredSample[] = [];
     let last: Position | undefined;
@@ -331,12 +340,13 @@ class ValueTables {
 
   /** The series that a request asks for, from this one on. */
   #seriesOf(
-    { machine, variables }: TimeseriesRequest,
+    { machine, variables, sources }: ValuesRequest,
     collector: string | undefined,
     fromSeries: number,
   ): readonly ({ readonly id: number } & Series)[] {
     const conditions: [string, string][] = [];
     if (variables) conditions.push(["variable IN (SELECT value FROM json_each(?))", JSON.stringify(variables)]);
+    if (sources) conditions.push(["data_source IN (SELECT value FROM json_each(?))", JSON.stringify(sources)]);
     if (machine !== undefined) conditions.push(["machine = ?", machine]);
     if (collector !== undefined) conditions.push(["collector = ?", collector]);
     return this.#db

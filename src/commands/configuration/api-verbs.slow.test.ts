@@ -7,8 +7,8 @@ import { COLLECTOR, temporaryFolder } from "../../api/server/testing.ts";
 import { parseVariableCsv } from "../../configuration/variable-file.ts";
 import { VARIABLE_STATUSES, type VariableInput } from "../../model/variable.ts";
 import { runCommand, settingsFile } from "../testing.ts";
-import { importPlan } from "./variables.ts";
 import { variablesCsv } from "./variables-csv.ts";
+import { importPlan } from "./variables-plan.ts";
 
 const CSV = `name;address;type;unit;factor;offset;comment;status
 temperature;holding:0;float32;°C;0,1;;Öl;

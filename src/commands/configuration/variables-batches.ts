@@ -1,7 +1,7 @@
 import { NOT_OFFERED } from "../../api/offers.ts";
 import { MAX_BATCH } from "../../api/routes/extensions.ts";
 import { type ApiConnection, ApiError } from "./api-connection.ts";
-import type { ImportPlan } from "./variables.ts";
+import type { ImportPlan } from "./variables-plan.ts";
 
 const PATH = "/ext/v1/variables";
 /** Well below the bound of a body that our own server, or a proxy before another one, takes. */

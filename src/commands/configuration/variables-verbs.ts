@@ -1,6 +1,7 @@
 import { FILE_OUT, JSON_ARRAY, KEY_FILE, type Option, SOURCE, type VerbGroup } from "../verb.ts";
 import type { ApiOptions } from "./api-connection.ts";
-import type { ImportOptions, ShownOptions, VariableFields } from "./variables.ts";
+import type { ShownOptions, VariableFields } from "./variables.ts";
+import type { ImportOptions } from "./variables-import.ts";
 
 const FIELDS: readonly Option[] = [
   { flags: "-t, --type <type>", description: "type of the value, such as uint16 or float32" },
@@ -27,15 +28,26 @@ export const VARIABLES_VERBS: VerbGroup = {
         "collector variables import press-1 press-1.csv",
         "collector variables import press-1 press-1.csv --replace",
         "collector browse press-1 --csv | collector variables import press-1 -",
-        "collector variables import line-2 kepserverex-tags.csv",
+        "collector variables import line-2 kepware-project.json --device Channel1.Oven --dry-run",
+        "collector variables import line-2 ignition-tags.json --count-from 1 --try",
+        "collector variables import line-3 motor.db --db 12",
       ],
-      options: [KEY_FILE, { flags: "--replace", description: "delete the variables that the file does not name" }],
+      options: [
+        KEY_FILE,
+        { flags: "--replace", description: "delete the variables that the file does not name" },
+        { flags: "--dry-run", description: "change nothing; say what would be changed, and what is refused and why" },
+        { flags: "--try", description: "change nothing; read the first ten variables once and show their values" },
+        { flags: "--device <name>", description: "take the tags of this device, where the list has several" },
+        { flags: "--db <number>", description: "data block of a STEP 7 source, which says its name only: 12, or Motor=12,Valve=13" },
+        { flags: "--count-from <number>", description: "0 or 1: how the other program counts, where its addresses do not say it" },
+      ],
       notes: `The first line names the columns: name;address;type;unit;factor;offset;comment;status.
 Delimiter ; or , or tab, UTF-8 or Windows-1252, decimal point or comma.
-Tag lists that KEPServerEX and Studio 5000 export as CSV are known by their columns: names, addresses, types, linear scaling, units and descriptions are taken over.
+Lists of other programs are known by their content: Kepware (CSV, JSON), Ignition (CSV, JSON), Studio 5000 (CSV, L5X), PLC tags (XLSX) and data blocks (.db, .scl) of TIA Portal, of blocks with optimised access for s7plus only.
+Names, addresses, types, linear scaling, units and descriptions are taken over. An address with one meaning in that program is written in the words of the collector, which is said; one with several is refused with all of them.
 A bad line is named and the rest is imported; a last line that is cut off refuses the whole file. The driver of the data source checks each address, if there is one.`,
       run: async (io, source: string, file: string, options: ImportOptions) =>
-        (await import("./variables.ts")).variablesImport(source, file, options, io),
+        (await import("./variables-import.ts")).variablesImport(source, file, options, io),
     },
     {
       usage: "export <source> [file]",

@@ -1,23 +1,18 @@
-import { extname } from "node:path";
 import type * as z from "zod";
 import { toJson } from "../../base/json.ts";
 import { plain } from "../../base/plain-text.ts";
-import { parseTagList } from "../../configuration/tag-list.ts";
-import { MAX_ROWS, type ParsedVariables, parseNumber, parseVariableCsv, parseVariableYaml } from "../../configuration/variable-file.ts";
+import { parseNumber } from "../../configuration/variable-file.ts";
 import type { DataSource } from "../../model/resources.ts";
-import { VARIABLE_STATUSES, type Variable, type VariableInput, variableInputSchema, variableSchema } from "../../model/variable.ts";
+import { VARIABLE_STATUSES, type Variable, variableInputSchema, variableSchema } from "../../model/variable.ts";
 import { answer, answerList } from "../answer.ts";
 import { type AddressCheck, addressCheck } from "../device/addresses.ts";
 import { splitType } from "../device/read-input.ts";
-import { exportOut, readIn, writeCsv } from "../files.ts";
+import { exportOut, writeCsv } from "../files.ts";
 import { type CommandIo, complain, EXIT, type ExitCode, UsageError } from "../io.ts";
-import { readStdin } from "../stdin.ts";
 import { type ApiConnection, type ApiOptions, create, isNotOffered, namedOf, withApi } from "./api-connection.ts";
 import { issueWords } from "./fields.ts";
-import { placeIn } from "./import-report.ts";
 import { shadowingFile } from "./shadowing-file.ts";
 import { sourcesOf } from "./source.ts";
-import { sendPlan } from "./variables-batches.ts";
 import { variablesCsv } from "./variables-csv.ts";
 import { complainOf, knownSources, type LocalVariables, localVariables, localVariablesOf } from "./variables-local.ts";
 
@@ -34,14 +29,13 @@ export interface VariableFields extends ApiOptions {
 }
 
 const PATH = "/ext/v1/variables";
-const MAX_FILE_BYTES = 10 * 2 ** 20;
 
-interface Named {
+export interface Named {
   readonly uuid: string;
   readonly name: string;
 }
 
-const named = ({ uuid, name }: Named): Named => ({ uuid, name });
+export const named = ({ uuid, name }: Named): Named => ({ uuid, name });
 
 /** Prints what was done to one variable of a source. */
 function one(
@@ -68,7 +62,7 @@ export async function sourceVariables(api: ApiConnection, sourceName: string, { 
   const sources = await sourcesOf(api);
   const source = namedOf(sources, sourceName, "data source");
   const variables = await api.list(PATH, variableSchema, { data_source: source.uuid });
-  return { source, variables, file: await shadowingFile(config, { source, sources, fromApi: variables.length }) };
+  return { source, sources, variables, file: await shadowingFile(config, { source, sources, fromApi: variables.length }) };
 }
 
 export interface ShownOptions extends ApiOptions {
@@ -186,73 +180,6 @@ export function variablesExport(sourceName: string, file: string | undefined, op
     return code;
   });
 }
-
-export interface ImportOptions extends ApiOptions {
-  /** Delete what the file does not name. */
-  readonly replace?: boolean;
-}
-
-/** `collector variables import SOURCE FILE`, from stdin where the file is `-`: creates and changes by name; a bad line is named and the rest is taken, but for a last line that is cut off, which refuses it all. */
-export function variablesImport(sourceName: string, file: string, options: ImportOptions, io: CommandIo): Promise<ExitCode> {
-  return withApi(options, io, async (api) => {
-    const bytes = file === "-" ? await readStdin(io, MAX_FILE_BYTES, { what: "what comes on stdin" }) : readIn(file, MAX_FILE_BYTES);
-    const { source, variables, file: shadowing } = await sourceVariables(api, sourceName, options);
-    const { problemOf, note } = await addressCheck(source, api.settings);
-    const isYaml = /^\.ya?ml$/i.test(extname(file));
-    const foreign = isYaml ? undefined : parseTagList(bytes, problemOf);
-    const read: ParsedVariables = foreign ?? (isYaml ? parseVariableYaml : parseVariableCsv)(bytes, problemOf);
-    const parsed = read.cut ? { variables: [], problems: [{ ...read.cut, message: `${read.cut.message}; nothing was changed` }] } : read;
-    const { problems } = parsed;
-    const place = file === "-" ? "stdin" : file;
-    if (!options.json) for (const { line, message } of problems) complain(io, `${placeIn(place, line)}: ${message}`);
-    const nothing = parsed.variables.length === 0 && problems.length > 0;
-    if (nothing && !options.json) return EXIT.usage;
-    const plan = importPlan(parsed.variables, variables, options.replace === true && problems.length === 0);
-    await sendPlan(api, source.uuid, plan);
-    const { create, change, remove, same } = plan;
-    const counts = { created: create.length, changed: change.length, deleted: remove.length, same };
-    const warnings = [
-      ...[note, shadowing?.note].filter((one) => one !== undefined),
-      ...(options.replace === true && problems.length > 0 ? [NOTHING_DELETED] : []),
-    ];
-    const text = plain`${source.name}: ${counts.created} created, ${counts.changed} changed, ${counts.deleted} deleted, ${same} unchanged\n`;
-    answer(io, options, { source: named(source), counts, problems, warnings }, text);
-    if (!options.json) for (const warning of warnings) complain(io, warning);
-    if (nothing) return EXIT.usage;
-    return problems.length > 0 ? EXIT.variableBad : EXIT.good;
-  });
-}
-
-const NOTHING_DELETED = "nothing was deleted, because some lines of the file are wrong; correct them and import again";
-
-export interface ImportPlan {
-  readonly create: readonly VariableInput[];
-  readonly change: readonly { readonly uuid: string; readonly fields: Partial<Omit<VariableInput, "name">> }[];
-  readonly remove: readonly Variable[];
-  readonly same: number;
-}
-
-/** What brings the variables of a data source to those wanted, by name. At most MAX_ROWS of each, as a file has. Pure. */
-export function importPlan(wanted: readonly VariableInput[], present: readonly Variable[], replace: boolean): ImportPlan {
-  const byName = new Map(present.map((variable) => [variable.name, variable]));
-  const create: VariableInput[] = [];
-  const change: { uuid: string; fields: Omit<VariableInput, "name"> }[] = [];
-  let same = 0;
-  for (const input of wanted.slice(0, MAX_ROWS)) {
-    const variable = byName.get(input.name);
-    byName.delete(input.name);
-    if (!variable) create.push(input);
-    else {
-      const { uuid, data_source: _, name: __, ...before } = variable;
-      const { name: ___, ...fields } = input;
-      if (toJson(sorted(before)) === toJson(sorted(fields))) same++;
-      else change.push({ uuid, fields });
-    }
-  }
-  return { create, change, remove: replace ? [...byName.values()] : [], same };
-}
-
-const sorted = (fields: object): object => Object.fromEntries(Object.entries(fields).sort(([a], [b]) => (a < b ? -1 : 1)));
 
 /** The fields that options give; an empty text takes one away. Throws UsageError. */
 function fieldsOf({ address: word, type, unit, comment, status, factor, offset }: VariableFields) {

@@ -136,14 +136,16 @@ their fields and by their values; addresses and names of machines stay. Look it 
 /** `collector verify`. */
 export const VERIFY: Verb = {
   usage: "verify <sink> [file]",
-  description: "Compare a received copy of a data sink's values with what its broker acknowledged; name each readout that differs.",
+  description:
+    "Compare a data sink's values, in a received copy or at the platform, with what was acknowledged; name each readout that differs.",
   args: {
-    sink: "name or uuid of a data sink of the type mqtt, which has manifest=true",
+    sink: "name or uuid of a data sink of the type mqtt or platform, which has manifest=true",
     file: "stored messages or rows, one JSON a line; - for a pipe; absent: what the broker sends for the time of --for",
   },
   examples: [
     "collector verify broker",
     "collector verify broker --for 10min",
+    "sudo collector verify platform    asks the platform for all that it acknowledged in the last hour",
     "mosquitto_sub -h broker.example -t 'plant/#' -F '%j' > received.jsonl; collector verify broker received.jsonl",
     "psql -At -c 'select to_json(readings) from readings' | collector verify broker - --since 2026-11-20T09:00:00Z",
     "collector verify broker --json | jq '.findings[] | {kind, source, id, time}'",
@@ -153,7 +155,10 @@ export const VERIFY: Verb = {
       flags: "--for <duration>",
       description: "listen to the broker for this time, or until Ctrl-C; two whole minutes at least (default: 3min)",
     },
-    { flags: "--since <time>", description: "judge readouts from this time on; absent: from the first one that arrived" },
+    {
+      flags: "--since <time>",
+      description: "judge readouts from this time on; absent: from the first one that arrived, of a platform: of the last hour",
+    },
     { flags: "--until <time>", description: "judge readouts up to this time" },
     PASSWORD_FILE,
     KEY_FILE,
@@ -161,6 +166,7 @@ export const VERIFY: Verb = {
   notes: `A FILE with a manifest in it needs no configuration, and SINK is only its name then; for a FILE without, the retained manifests come from the
 broker. The payloads envelope, columns and rows can be verified. What came again after a lost connection counts as repeated, and is no
 difference. It subscribes under a client identifier of its own, with the user of the sink, who needs the right to read.
+A platform is asked what it holds (GET /ext/v1/values) and compared with what this machine has kept of its answers: no FILE and no --for.
 
 Exit codes:
   0  all well        1  something differs         2  wrong command line or settings

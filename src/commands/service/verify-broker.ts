@@ -13,6 +13,7 @@ import { secretsHere, type TargetOptions } from "../device/browse-target.ts";
 import { withSource } from "../device/configured-source.ts";
 import { lookUpName, personLog, policyOf } from "../device/device.ts";
 import { type CommandIo, complain, EXIT, type ExitCode, UsageError } from "../io.ts";
+import { platformOf, type SinkPlatform } from "./verify-platform.ts";
 
 /** The broker of a sink, which can be listened to. */
 export interface SinkBroker {
@@ -20,18 +21,25 @@ export interface SinkBroker {
   listen(listening: Listening): Promise<void>;
 }
 
-/** Runs `work` with the broker of a configured MQTT sink, as the service would connect to it. Throws UsageError and ReasonError. */
-export async function brokerOf(
+/** Work with the broker or the platform of a sink, by its type. */
+export interface ServerWork {
+  readonly broker: (broker: SinkBroker) => Promise<void>;
+  readonly platform: (platform: SinkPlatform) => Promise<void>;
+}
+
+/** Runs `work` with the broker or platform of a configured sink, as the service would connect to it. Throws UsageError and ReasonError. */
+export async function serverOf(
   name: string,
   options: TargetOptions & { readonly json?: boolean },
   io: CommandIo,
-  work: (broker: SinkBroker) => Promise<void>,
+  work: ServerWork,
 ): Promise<ExitCode> {
   const policy = policyOf(options.config);
   const notOne = async (): Promise<ExitCode> => {
     throw new UsageError(`${name} is a data source; name the data sink that publishes its values`);
   };
   return withSource(name, options, policy, io, notOne, async (sink, found) => {
+    if (sink.type === "platform") return platformOf(sink, found.settings, options, io, work.platform);
     const input = await inputOf(sink, found, options, io);
     const { payload, manifest } = input.settings;
     if (!manifest) {
@@ -45,7 +53,7 @@ export async function brokerOf(
     const names = { resolve, connected() {}, suspect() {} };
     const ctx = { signal: io.signal, log: personLog(io), permit: permitOf(policy.policy, "sinks"), names };
     const { host, port } = input.details;
-    await work({ endpoint: `${host}:${port}`, listen: (listening) => listenToSink(input, listening, ctx) });
+    await work.broker({ endpoint: `${host}:${port}`, listen: (listening) => listenToSink(input, listening, ctx) });
     return EXIT.good;
   });
 }
@@ -58,7 +66,9 @@ async function inputOf(
 ): Promise<Input> {
   const { uuid, name, type, details, collector } = sink;
   if (type !== "mqtt")
-    throw new UsageError(`${name ?? uuid} is a data sink of the type ${type}, which has no manifest; verify is for sinks of the type mqtt`);
+    throw new UsageError(
+      `${name ?? uuid} is a data sink of the type ${type}, which has no manifest; verify is for sinks of the types mqtt and platform`,
+    );
   let local: Readonly<Record<string, unknown>>;
   try {
     local = optionsOf(settings.sinks, settings.state_dir, "sink", { uuid, name });

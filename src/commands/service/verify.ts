@@ -4,13 +4,16 @@ import { formatDuration } from "../../base/duration.ts";
 import { toJson } from "../../base/json.ts";
 import { messageOf } from "../../model/failure.ts";
 import { ReasonError } from "../../model/reason.ts";
-import { parseExact } from "../../sinks/mqtt/manifest/content.ts";
-import { type Finding, type Judgement, ReceivedCopy, type Span } from "../../sinks/mqtt/manifest/received-copy.ts";
+import { type Finding, type Judgement, parseExact } from "../../sinks/lib/proof.ts";
+import { type CopyJudgement, ReceivedCopy, type Span } from "../../sinks/mqtt/manifest/received-copy.ts";
+import type { PlatformJudgement } from "../../sinks/platform/proof.ts";
 import type { TargetOptions } from "../device/browse-target.ts";
 import { durationOf, failureLines, failureObject } from "../device/device.ts";
 import { type CommandIo, complain, EXIT, type ExitCode, UsageError } from "../io.ts";
 import { writeLines } from "../lines.ts";
 import { formatTable } from "../table.ts";
+import type { SinkBroker } from "./verify-broker.ts";
+import type { SinkPlatform } from "./verify-platform.ts";
 
 /** The command line's options, as typed. */
 export interface VerifyOptions extends TargetOptions {
@@ -34,7 +37,7 @@ interface Taken {
 }
 
 /**
- * `collector verify SINK [FILE]`: compares a received copy of a sink's values with what the broker has acknowledged. Ends with 0, 1 where
+ * `collector verify SINK [FILE]`: compares a received copy of a sink's values, or what its platform holds, with what was acknowledged. Ends with 0, 1 where
  * something differs, and 3 where it cannot be seen. Throws UsageError.
  */
 export async function verify(sink: string, file: string | undefined, options: VerifyOptions, io: CommandIo): Promise<ExitCode> {
@@ -51,10 +54,22 @@ export async function verify(sink: string, file: string | undefined, options: Ve
   };
   let span: Span = { ...asked, isOpenEnd: true };
   let endpoint = sink;
+  let sinkType = "mqtt";
+  let ofPlatform: PlatformJudgement | undefined;
   try {
     if (file === undefined || !(await takeFile(file, take, taken, copy, io))) {
-      const { brokerOf } = await import("./verify-broker.ts");
-      const exit = await brokerOf(sink, options, io, async (broker) => {
+      const { serverOf } = await import("./verify-broker.ts");
+      const atPlatform = async (platform: SinkPlatform): Promise<void> => {
+        if (file !== undefined) throw new UsageError("FILE: a copy of a platform is not compared; leave FILE out");
+        if (options.for !== undefined)
+          throw new UsageError("--for: is for what a broker sends; name a time of a platform with --since and --until");
+        endpoint = platform.endpoint;
+        sinkType = "platform";
+        let values = 0;
+        const stop = tellProgress(io, () => `${values} values read`);
+        ofPlatform = await platform.judge(asked, (read) => (values = read)).finally(stop);
+      };
+      const atBroker = async (broker: SinkBroker): Promise<void> => {
         endpoint = broker.endpoint;
         const startMs = performance.now();
         const stop = tellProgress(io, () => {
@@ -66,7 +81,8 @@ export async function verify(sink: string, file: string | undefined, options: Ve
           if (file === undefined) span = { ...span, notBeforeMs: Date.now() };
         };
         await broker.listen({ ...(file === undefined && { forMs }), take: (payload) => take(payload.toString()), begun }).finally(stop);
-      });
+      };
+      const exit = await serverOf(sink, options, io, { broker: atBroker, platform: atPlatform });
       // Why is said.
       if (exit !== EXIT.good) return exit === EXIT.ownFailure ? EXIT.sourceFailed : exit;
       if (file !== undefined) span = asked;
@@ -75,11 +91,12 @@ export async function verify(sink: string, file: string | undefined, options: Ve
     if (io.signal.aborted) return EXIT.interrupted;
     if (error instanceof RangeError) throw new UsageError(error.message);
     if (!(error instanceof ReasonError)) throw error;
-    const about = { sinkType: "mqtt" };
+    const about = { sinkType };
     if (options.json) io.stdout.write(`${toJson({ ok: false, sink, ...failureObject(error, endpoint, about) })}\n`);
     else writeLines(io, failureLines(error, endpoint, about));
     return EXIT.sourceFailed;
   }
+  if (ofPlatform) return reportPlatform(sink, ofPlatform, options, io);
   // Ctrl-C ends listening: what has come until then is judged.
   const hasBegun = span.notBeforeMs !== undefined;
   if (io.signal.aborted && !hasBegun) return EXIT.interrupted;
@@ -107,21 +124,36 @@ const unseen = (copy: ReceivedCopy): string =>
     ? "the manifest and the copy have no time in common: verify for longer (--for 5min), or name the time with --since and --until"
     : "there is no manifest: set manifest=true of the sink (collector sink set NAME manifest=true), and wait for two minutes";
 
+function reportPlatform(sink: string, judgement: PlatformJudgement, { json = false }: VerifyOptions, io: CommandIo): ExitCode {
+  const { findings, readouts, before_oldest } = judgement;
+  const problem =
+    readouts === 0
+      ? "this machine knows of no readout that the platform has acknowledged in this time: wait for two minutes after manifest=true, or name the time with --since and --until"
+      : undefined;
+  if (json) {
+    const ok = problem === undefined && findings.length === 0;
+    io.stdout.write(`${toJson({ ok, sink, ...judgement, ...(problem !== undefined && { detail: problem }) })}\n`);
+  } else if (problem !== undefined) complain(io, problem);
+  else
+    writeLines(io, [
+      ...headLines(sink, judgement, "Each is at the platform as it was acknowledged."),
+      ...(before_oldest > 0
+        ? [`${before_oldest} of the missing are older than all that the platform holds: its retention may have dropped them`]
+        : []),
+      ...unprovedLines(judgement),
+    ]);
+  if (problem !== undefined) return EXIT.sourceFailed;
+  return findings.length === 0 ? EXIT.good : EXIT.variableBad;
+}
+
 /** For people. Pure. */
-export function linesOf(sink: string, judgement: Judgement): readonly string[] {
-  const { findings, readouts, sources, from, to, repeated, unlisted, unproved, without_manifest: without, losses } = judgement;
-  const shown = findings.slice(0, MAX_SHOWN);
-  const kinds = Map.groupBy(findings, ({ kind }) => kind);
+export function linesOf(sink: string, judgement: CopyJudgement): readonly string[] {
+  const { repeated, unlisted, without_manifest: without, losses } = judgement;
   return [
-    `${sink}: ${readouts} readouts of ${sources} data source${sources === 1 ? "" : "s"}, ${from} to ${to}`,
-    ...(findings.length === 0
-      ? ["Each is in the copy as the broker acknowledged it."]
-      : formatTable([["WHAT", "SOURCE", "TIME", "ID", "DETAIL"], ...shown.map(rowOf)])),
-    ...(findings.length > shown.length ? [`… ${findings.length - shown.length} more; --json has all`] : []),
-    ...(findings.length > 0 ? [[...kinds].map(([kind, of]) => `${of.length} ${kind}`).join(", ")] : []),
+    ...headLines(sink, judgement, "Each is in the copy as the broker acknowledged it."),
     ...(repeated > 0 ? [`${repeated} repeated: the same again, as after a lost connection; no fault`] : []),
     ...(unlisted > 0 ? [`${unlisted} not in the manifest: the broker has not acknowledged them, or not yet; no fault`] : []),
-    ...(unproved > 0 ? [`${unproved} not proved: in no list of the manifest, or acknowledged with several contents`] : []),
+    ...unprovedLines(judgement),
     ...(without > 0 ? [`${without} data source${without === 1 ? "" : "s"} in the copy without a manifest: not compared`] : []),
     ...losses.map(
       ({ from: first, to: last, count, reason }) =>
@@ -129,6 +161,20 @@ export function linesOf(sink: string, judgement: Judgement): readonly string[] {
     ),
   ];
 }
+
+function headLines(sink: string, { findings, readouts, sources, from, to }: Judgement, allWell: string): readonly string[] {
+  const shown = findings.slice(0, MAX_SHOWN);
+  const kinds = Map.groupBy(findings, ({ kind }) => kind);
+  return [
+    `${sink}: ${readouts} readouts of ${sources} data source${sources === 1 ? "" : "s"}, ${from} to ${to}`,
+    ...(findings.length === 0 ? [allWell] : formatTable([["WHAT", "SOURCE", "TIME", "ID", "DETAIL"], ...shown.map(rowOf)])),
+    ...(findings.length > shown.length ? [`… ${findings.length - shown.length} more; --json has all`] : []),
+    ...(findings.length > 0 ? [[...kinds].map(([kind, of]) => `${of.length} ${kind}`).join(", ")] : []),
+  ];
+}
+
+const unprovedLines = ({ unproved }: Judgement): readonly string[] =>
+  unproved > 0 ? [`${unproved} not proved: in no list of the manifest, or acknowledged with several contents`] : [];
 
 const rowOf = ({ kind, source, time, id, values, readouts }: Finding): readonly string[] => [
   kind,

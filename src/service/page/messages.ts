@@ -2,6 +2,8 @@ import type { Sample } from "../../agent/live-values.ts";
 import type { LogMessage } from "../../lib/thread/log.ts";
 import type { ServiceStatus, SourceStatus } from "../../model/service-status.ts";
 import type { LiveReadout, PlanView } from "../../model/source-insight.ts";
+import type { LedgerHour } from "../history/ledger-hours.ts";
+import type { DataQuestion, DataReply, SeenAccess } from "./data-messages.ts";
 
 /** The page's input at its start: the `workerData` of its worker. */
 export interface PageWorkerData {
@@ -61,7 +63,11 @@ export type ToPage =
       /** By source; those that were read since the last ask. */
       readonly samples: ReadonlyMap<string, Sample>;
       readonly views: readonly SourceView[];
+      /** Ledgers of the sinks by the hour, each the oldest first. */
+      readonly hours: ReadonlyMap<string, readonly LedgerHour[]>;
     }
+  /** Answers a question. */
+  | { readonly type: "reply"; readonly id: number; readonly reply: DataReply }
   | { readonly type: "stop" };
 
 export interface SourceChanges {
@@ -80,5 +86,9 @@ export type FromPage =
   | { readonly type: "trouble"; readonly message: string | null }
   /** Wants the state of now. `all`: with the sources and their values, because somebody looks; `head`: without; `looks`: one source alone. */
   | { readonly type: "ask"; readonly id: number; readonly scope: "all" | "head" | "looks"; readonly looks: readonly SourceLook[] }
+  /** Wants what one JSON answer needs. */
+  | { readonly type: "question"; readonly id: number; readonly question: DataQuestion }
+  /** A browser or program was let in, or not. */
+  | { readonly type: "access"; readonly access: SeenAccess }
   | LogMessage
   | { readonly type: "stopped" };

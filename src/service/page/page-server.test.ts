@@ -189,6 +189,17 @@ describe("live", () => {
   });
 });
 
+describe("the page's data", () => {
+  it("comes from the service, for GET and HEAD only", async () => {
+    page.service.replies = { events: { type: "events", events: [], more: 3 } };
+    const answer = await fetch(`${page.url}/data/events?search=x`);
+    expect([answer.status, await answer.json()]).toEqual([200, { events: [], more: 3 }]);
+    expect(page.service.questions).toEqual([{ type: "events", after: 0, search: "x", limit: 100 }]);
+    expect((await fetch(`${page.url}/data/events`, { method: "POST" })).status).toBe(405);
+    expect((await fetch(`${page.url}/data/none`)).status).toBe(404);
+  });
+});
+
 describe("a page with a token", () => {
   const TOKEN = "canary-token-0123456789abcdef";
 
@@ -207,8 +218,8 @@ describe("a page with a token", () => {
   }
 
   it("shows nothing but the form without it, and takes it as a bearer token and by the form", async () => {
-    const { url, logIn, tokenFile, logged } = await guarded();
-    for (const at of ["/", "/sources/press-1", "/data/status", "/events?path=/"]) {
+    const { url, logIn, tokenFile, logged, service } = await guarded();
+    for (const at of ["/", "/sources/press-1", "/data/status", "/data/events", "/data/capture?source=press-1", "/events?path=/"]) {
       const answer = await fetch(`${url}${at}`);
       const text = await answer.text();
       expect([at, answer.status, text.includes("press-")]).toEqual([at, 401, false]);
@@ -225,7 +236,9 @@ describe("a page with a token", () => {
     const inside = await fetch(url, { headers: session });
     const text = await inside.text();
     expect([inside.status, text.includes("press-1"), text.includes("Log out")]).toEqual([200, true, true]);
-    expect(`${text}${cookie}${logged.join()}`).not.toContain("canary-token");
+    expect(service.accesses.map(({ what }) => what)).toEqual(["refused", "refused", "login"]);
+    expect(service.accesses[0]?.address).toMatch(/127\.0\.0\.1$/);
+    expect(`${text}${cookie}${logged.join()}${JSON.stringify(service.accesses)}`).not.toContain("canary-token");
     // Another token ends the sessions of the one before.
     writeFileSync(tokenFile, "another-token-0123456789\n");
     expect((await fetch(url, { headers: session })).status).toBe(401);

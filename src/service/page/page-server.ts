@@ -1,18 +1,23 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
-import { toJson } from "../../base/json.ts";
-import { jsonWithoutCredentials } from "../../base/plain-text.ts";
 import { sleep } from "../../base/timer.ts";
 import { createThrottle, type Throttle } from "../../lib/throttle.ts";
 import type { Log } from "../../model/context.ts";
 import { COOKIE, isOwnName, TokenGate } from "./access.ts";
 import type { Asset } from "./assets.ts";
+import { type DataAnswer, jsonAnswer } from "./data-answer.ts";
+import type { SeenAccess } from "./data-messages.ts";
+import { answerData } from "./data-routes.ts";
 import { html } from "./html.ts";
 import type { LivePages } from "./live-pages.ts";
 import { addressOf } from "./pages.ts";
+import type { Questions } from "./questions.ts";
 import { Parts, shell, type View } from "./view.ts";
 
 export interface PageServerOptions {
   readonly pages: LivePages;
+  readonly questions: Pick<Questions, "ask">;
+  /** Somebody was let in, or was not. */
+  readonly seen: (access: SeenAccess) => void;
   readonly assets: Readonly<Record<string, Asset>>;
   /** File with the token that opens the pages; undefined: they are open. */
   readonly tokenFile: string | undefined;
@@ -74,9 +79,13 @@ export class PageServer {
     const { assets } = this.#options;
     const asset = Object.hasOwn(assets, path) ? assets[path] : undefined;
     if (asset) return send(response, 200, asset.contentType, asset.body, method);
-    if (!this.#gate.admits(headers)) return this.#refuse(path, response);
+    if (!this.#gate.admits(headers)) {
+      // A browser without a session has shown nothing that could be wrong.
+      if (headers.authorization !== undefined) this.#options.seen({ what: "refused", address: request.socket.remoteAddress });
+      return this.#refuse(path, response);
+    }
     if (path === "/events") return this.#events(url, request, response);
-    if (path.startsWith("/data/")) return this.#data(path, response, method);
+    if (path.startsWith("/data/")) return this.#data(url, response, method);
     return this.#page(url, response, method);
   }
 
@@ -103,15 +112,15 @@ export class PageServer {
     if (!address || !pages.watch(address, String(seen), response, isAdmitted)) this.#message(response, 404, "There is no such page.");
   }
 
-  /** The same as JSON. */
-  async #data(path: string, response: ServerResponse, method: string): Promise<void> {
-    const { pages } = this.#options;
+  /** Answers in JSON. */
+  async #data(url: string, response: ServerResponse, method: string): Promise<void> {
+    const { pages, questions } = this.#options;
     await pages.load({ type: "overview", query: { failing: false, filter: "", page: 1 } });
     const { head, sources } = pages.state;
-    const data = path === "/data/status" ? head && { ...head, sources } : undefined;
-    if (data) return send(response, 200, "application/json; charset=utf-8", `${toJson(data, jsonWithoutCredentials)}\n`, method);
-    const words = path === "/data/status" ? "the collector is starting" : "nothing is answered here; known: /data/status";
-    send(response, path === "/data/status" ? 503 : 404, "application/json; charset=utf-8", `${toJson({ detail: words })}\n`, method);
+    const isStatus = url.split("?", 1)[0] === "/data/status";
+    if (!head) sendData(response, jsonAnswer(503, { detail: "the collector is starting" }), method);
+    else if (isStatus) sendData(response, jsonAnswer(200, { ...head, sources }), method);
+    else sendData(response, await answerData(url, { questions, source: (name) => pages.state.find(name), version: head.version }), method);
   }
 
   #refuse(path: string, response: ServerResponse): void {
@@ -129,12 +138,14 @@ export class PageServer {
     const body = await bodyOf(request);
     if (path === "/logout") {
       this.#gate.close(request.headers.cookie);
+      this.#options.seen({ what: "logout", address: request.socket.remoteAddress });
       response.setHeader("set-cookie", this.#cookie("", 0));
       return redirect(response, "/");
     }
     if (this.#gate.isOpen) return redirect(response, "/");
     const token = body === undefined ? "" : (new URLSearchParams(body).get("token") ?? "");
     if (this.#gate.isToken(token)) {
+      this.#options.seen({ what: "login", address: request.socket.remoteAddress });
       response.setHeader("set-cookie", this.#cookie(this.#gate.open(), undefined));
       return redirect(response, "/");
     }
@@ -145,6 +156,7 @@ export class PageServer {
     }
     await sleep(wait.delayMs);
     wait.done();
+    this.#options.seen({ what: "refused", address: request.socket.remoteAddress });
     this.#options.log.warn({ address: request.socket.remoteAddress }, "the page refused a wrong token");
     this.#html(response, 401, loginPage("That is not the token."));
   }
@@ -201,7 +213,12 @@ function redirect(response: ServerResponse, location: string): void {
   response.end();
 }
 
-function send(response: ServerResponse, status: number, contentType: string, body: string, method: string): void {
+function sendData(response: ServerResponse, { status, contentType, body, fileName }: DataAnswer, method: string): void {
+  if (fileName !== undefined && !response.destroyed) response.setHeader("content-disposition", `attachment; filename="${fileName}"`);
+  send(response, status, contentType, body, method);
+}
+
+function send(response: ServerResponse, status: number, contentType: string, body: string | Buffer, method: string): void {
   if (response.destroyed) return;
   response.writeHead(status, { "content-type": contentType, "content-length": Buffer.byteLength(body) });
   response.end(method === "HEAD" ? undefined : body);

@@ -1,5 +1,6 @@
-import type { SinkStatus, SourceStatus } from "../../model/service-status.ts";
+import type { SourceStatus } from "../../model/service-status.ts";
 import type { LiveReadout, PlanView } from "../../model/source-insight.ts";
+import type { LedgerHour } from "../history/ledger-hours.ts";
 import { errorWords } from "../words/state-words.ts";
 import type { PageHead, PageSource, SourceLook, SourceView, ToPage } from "./messages.ts";
 import { numberOf, Ring } from "./sparkline.ts";
@@ -10,18 +11,6 @@ export interface StateChange {
   readonly at: string;
   readonly state: string;
   readonly detail: string | null;
-}
-
-/** An hour of a sink's ledger, in values. */
-export interface LedgerHour {
-  /** Its beginning, epoch ms. */
-  readonly at: number;
-  readonly accepted: number;
-  readonly delivered: number;
-  readonly unconfirmed: number;
-  readonly dropped: number;
-  /** At its end, or now. */
-  readonly pending: number;
 }
 
 /** The last value of a source and those before it. */
@@ -47,8 +36,6 @@ export interface Detail {
 const MAX_CHANGES = 50;
 /** Looks that are kept with the lines of their variables; the one of longest ago goes first. */
 const MAX_DETAILS = 32;
-const HOUR_MS = 3_600_000;
-const HOURS = 48;
 
 /** What the page knows of the service: the newest state, and as much of the past as it keeps, each within its bound. */
 export class PageState {
@@ -58,7 +45,7 @@ export class PageState {
   readonly #glimpses = new Map<string, Glimpse>();
   readonly #changes = new Map<string, StateChange[]>();
   readonly #details = new Map<string, Detail>();
-  readonly #hours = new Map<string, { hours: LedgerHour[]; last: LedgerTotals }>();
+  #hours: ReadonlyMap<string, readonly LedgerHour[]> = new Map();
 
   /** In the order of the configuration. */
   get sources(): readonly PageSource[] {
@@ -85,7 +72,7 @@ export class PageState {
 
   /** The newest first. */
   hoursOf(uuid: string): readonly LedgerHour[] {
-    return (this.#hours.get(uuid)?.hours ?? []).toReversed();
+    return (this.#hours.get(uuid) ?? []).toReversed();
   }
 
   takeSources({ order, changed }: Extract<ToPage, { type: "sources" }>): void {
@@ -101,7 +88,7 @@ export class PageState {
     for (const [key, { source }] of this.#details) if (!known.has(source.uuid)) this.#details.delete(key);
   }
 
-  takeAnswer({ head, samples, views }: Extract<ToPage, { type: "answer" }>, nowMs: number): void {
+  takeAnswer({ head, samples, views, hours }: Extract<ToPage, { type: "answer" }>, nowMs: number): void {
     this.head = head;
     for (const [uuid, { variable, unit, value, at }] of samples) {
       if (!this.#sources.has(uuid)) continue;
@@ -112,7 +99,7 @@ export class PageState {
       this.#glimpses.set(uuid, { variable, unit, value, ring });
     }
     for (const view of views) this.#takeView(view, nowMs);
-    this.#takeLedgers(head.sinks, nowMs);
+    this.#hours = hours;
   }
 
   #noteState({ uuid, since, status: { state }, error }: PageSource): void {
@@ -140,43 +127,8 @@ export class PageState {
     this.#details.set(key, { source, ...ofPlan, readout, matching, rings });
     for (const oldest of [...this.#details.keys()].slice(0, Math.max(0, this.#details.size - MAX_DETAILS))) this.#details.delete(oldest);
   }
-
-  #takeLedgers(sinks: readonly SinkStatus[], nowMs: number): void {
-    const at = Math.floor(nowMs / HOUR_MS) * HOUR_MS;
-    for (const uuid of this.#hours.keys()) if (!sinks.some((sink) => sink.uuid === uuid)) this.#hours.delete(uuid);
-    for (const { uuid, ledger } of sinks) {
-      if (!ledger) continue;
-      const { accepted, delivered, unconfirmed, filtered, pending } = ledger;
-      const now = {
-        accepted: accepted - filtered,
-        delivered,
-        unconfirmed,
-        dropped: Object.values(ledger.dropped).reduce((sum, count) => sum + count, 0),
-      };
-      const known = this.#hours.get(uuid) ?? { hours: [], last: now };
-      const hour = known.hours.at(-1);
-      const current = hour?.at === at ? hour : { at, accepted: 0, delivered: 0, unconfirmed: 0, dropped: 0 };
-      const next: LedgerHour = {
-        at,
-        accepted: current.accepted + Math.max(0, now.accepted - known.last.accepted),
-        delivered: current.delivered + Math.max(0, now.delivered - known.last.delivered),
-        unconfirmed: current.unconfirmed + Math.max(0, now.unconfirmed - known.last.unconfirmed),
-        dropped: current.dropped + Math.max(0, now.dropped - known.last.dropped),
-        pending,
-      };
-      const hours = [...(hour?.at === at ? known.hours.slice(0, -1) : known.hours), next].slice(-HOURS);
-      this.#hours.set(uuid, { hours, last: now });
-    }
-  }
 }
 
 export type DetailKey = Pick<SourceLook, "uuid" | "filter" | "from">;
 
 export const keyOf = ({ uuid, filter, from }: DetailKey): string => `${uuid} ${from} ${filter}`;
-
-interface LedgerTotals {
-  readonly accepted: number;
-  readonly delivered: number;
-  readonly unconfirmed: number;
-  readonly dropped: number;
-}

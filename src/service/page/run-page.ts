@@ -3,6 +3,7 @@ import { sleep } from "../../base/timer.ts";
 import { HttpListener } from "../../lib/http-listener.ts";
 import { logOver } from "../../lib/thread/log.ts";
 import { readTls } from "../../lib/tls-server.ts";
+import { createBudget } from "../../model/budget.ts";
 import type { Log } from "../../model/context.ts";
 import { messageOf } from "../../model/failure.ts";
 import { readToken } from "./access.ts";
@@ -10,10 +11,13 @@ import type { Asset } from "./assets.ts";
 import { LivePages } from "./live-pages.ts";
 import type { FromPage, PageWorkerData, ToPage } from "./messages.ts";
 import { PageServer } from "./page-server.ts";
+import { Questions } from "./questions.ts";
 
 const RETRY_MS = 10_000;
 /** Those of viewers among them, who keep theirs. */
 const MAX_ANSWERS = 128;
+/** Log-ins and refusals that become events, so that a program that tries tokens costs the service nothing: so many at once, then one each time it is filled. */
+const [MAX_ACCESSES, ACCESS_REFILL_MS] = [20, 3000];
 const CERTIFICATE = { setting: "page.tls", what: "the page" } as const;
 
 export interface RunPageOptions extends PageWorkerData {
@@ -32,13 +36,16 @@ export async function runPage(port: MessagePort, options: RunPageOptions): Promi
   const stop = new AbortController();
   post({ type: "started" });
   const pages = new LivePages({ post });
+  const questions = new Questions(post);
   port.on("message", (message: ToPage) => {
     if (message.type === "stop") stop.abort();
+    else if (message.type === "reply") questions.take(message.id, message.reply);
     else pages.take(message);
   });
-  const served = await untilListening(options, { pages, post, log, signal: stop.signal });
+  const served = await untilListening(options, { pages, questions, post, log, signal: stop.signal });
   await aborted(stop.signal);
   pages.close();
+  questions.close();
   await served?.close();
   post({ type: "stopped" });
   port.close();
@@ -46,16 +53,18 @@ export async function runPage(port: MessagePort, options: RunPageOptions): Promi
 
 interface Serving {
   readonly pages: LivePages;
+  readonly questions: Questions;
   readonly post: (message: FromPage) => void;
   readonly log: Log;
   readonly signal: AbortSignal;
 }
 
 /** Undefined: it was stopped before. */
-async function untilListening(options: RunPageOptions, { pages, post, log, signal }: Serving): Promise<Served | undefined> {
+async function untilListening(options: RunPageOptions, serving: Serving): Promise<Served | undefined> {
+  const { post, signal } = serving;
   while (!signal.aborted) {
     try {
-      const served = await listen(options, pages, log);
+      const served = await listen(options, serving);
       post({ type: "trouble", message: null });
       post({ type: "listening", url: served.url });
       return served;
@@ -67,13 +76,22 @@ async function untilListening(options: RunPageOptions, { pages, post, log, signa
   return undefined;
 }
 
-async function listen(options: RunPageOptions, pages: LivePages, log: Log): Promise<Served & { readonly url: string }> {
+async function listen(options: RunPageOptions, { pages, questions, post, log }: Serving): Promise<Served & { readonly url: string }> {
   const { listen: at, tls: files, tokenFile, assets } = options;
   const colon = at.lastIndexOf(":");
   const host = at.slice(0, colon).replace(/^\[|\]$/g, "");
   const certificate = files && { ...CERTIFICATE, files, pem: readTls(files, CERTIFICATE.setting) };
   if (tokenFile !== undefined) readToken(tokenFile);
-  const page = new PageServer({ pages, assets, tokenFile, cert: certificate?.pem.cert, log });
+  const accesses = createBudget(MAX_ACCESSES, ACCESS_REFILL_MS, () => performance.now());
+  const page = new PageServer({
+    pages,
+    questions,
+    seen: (access) => (accesses.take() ? post({ type: "access", access }) : undefined),
+    assets,
+    tokenFile,
+    cert: certificate?.pem.cert,
+    log,
+  });
   const listener = new HttpListener({
     what: CERTIFICATE.what,
     allow: "GET, HEAD, POST",

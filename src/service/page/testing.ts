@@ -4,10 +4,13 @@ import type { Sample } from "../../agent/live-values.ts";
 import type { Look } from "../../agent/source.ts";
 import type { SinkStatus } from "../../model/service-status.ts";
 import type { LiveValue } from "../../model/source-insight.ts";
+import { LedgerHours } from "../history/ledger-hours.ts";
 import { loadAssets } from "./assets.ts";
+import type { DataQuestion, DataReply, SeenAccess } from "./data-messages.ts";
 import { SourceFeed } from "./feed.ts";
 import type { FromPage, PageHead, PageWorkerData, ToPage } from "./messages.ts";
 import { runPage } from "./run-page.ts";
+import type { PageData } from "./served.ts";
 
 /** A page as its thread runs it, and the service that it asks, in this thread. For tests. */
 
@@ -79,6 +82,11 @@ export class TestService {
   reports: Report[] = [reportOf(1), reportOf(2, failing("connect ECONNREFUSED"))];
   values: readonly LiveValue[] = [];
   readAt = 1000;
+  readonly ledgers = new LedgerHours();
+  readonly accesses: SeenAccess[] = [];
+  /** By type of question. */
+  replies: Partial<Record<DataQuestion["type"], DataReply>> = {};
+  readonly questions: DataQuestion[] = [];
   readonly asks: Extract<FromPage, { type: "ask" }>[] = [];
   readonly told: ToPage[] = [];
   readonly feed = new SourceFeed({
@@ -103,7 +111,9 @@ export class TestService {
     const samples = new Map();
     const changes = scope === "all" ? await this.feed.changes(samples) : undefined;
     const views = looks.flatMap((look) => this.feed.view(look) ?? []);
-    for (const message of [...(changes ? [changes] : []), { type: "answer", id, head: this.head, samples, views } as const]) {
+    this.ledgers.take(this.head.sinks, Date.now());
+    const hours = this.ledgers.all();
+    for (const message of [...(changes ? [changes] : []), { type: "answer", id, head: this.head, samples, views, hours } as const]) {
       this.told.push(message);
       post(message);
     }
@@ -130,7 +140,13 @@ export async function startTestPage(data: Partial<PageWorkerData> & { readonly r
     if (message.type === "ask") {
       service.asks.push(message);
       void service.answer(message, (answer) => port2.postMessage(answer));
-    } else if (message.type === "listening") listening.resolve(message.url);
+    } else if (message.type === "question") {
+      const { id, question } = message;
+      service.questions.push(question);
+      const reply = service.replies[question.type];
+      if (reply) port2.postMessage({ type: "reply", id, reply } satisfies ToPage);
+    } else if (message.type === "access") service.accesses.push(message.access);
+    else if (message.type === "listening") listening.resolve(message.url);
     else if (message.type === "trouble") troubles.push(message.message);
     else if (message.type === "log") logged.push(JSON.stringify(message));
     else if (message.type === "stopped") stopped.resolve();
@@ -149,3 +165,10 @@ export async function startTestPage(data: Partial<PageWorkerData> & { readonly r
     },
   };
 }
+
+/** A service that has gathered nothing. */
+export const NO_DATA: PageData = {
+  hours: () => new Map(),
+  reply: () => ({ type: "timeline", spans: null }),
+  seen: () => {},
+};

@@ -19,5 +19,11 @@ export const settingsSchema = z.strictObject({
   connect_timeout: duration("5s", "1min").describe("Deadline of name look-up, TCP connect and TLS together"),
   request_timeout: duration("30s", "10min").describe("Deadline of one request with its answer"),
   in_flight: z.int().min(1).max(MAX_IN_FLIGHT).default(MAX_IN_FLIGHT).describe("Requests under way at once, 1 to 4"),
+  manifest: z
+    .boolean()
+    .default(false)
+    .describe(
+      "Whether this machine keeps what the platform has acknowledged, time, hash and number of values of each readout, for `collector verify`; at most 16 MiB in the state folder",
+    ),
 });
 export type PlatformSettings = z.infer<typeof settingsSchema>;

@@ -10,9 +10,18 @@ import { SINK_DETAILS } from "../../model/sink-details.ts";
 import type { Warning } from "../../model/warning.ts";
 import { InFlightWindow } from "../lib/in-flight-window.ts";
 import { publishIntervalMs } from "../lib/publish-interval.ts";
-import { defineSink, type PublishedLoss, type Sink, type SinkBatch, type WriteResult } from "../sink.ts";
+import {
+  defineSink,
+  type MemoryLocation,
+  type PublishedLoss,
+  type Sink,
+  type SinkBatch,
+  type SinkMemory,
+  type WriteResult,
+} from "../sink.ts";
 import { openingProblem, optionalFieldsIn, reasonOf, verdictOf } from "./answer.ts";
 import { endpointOf, requesterOf } from "./connection.ts";
+import { addSent, type Content, DeliveredLog } from "./delivered-log.ts";
 import { facts } from "./facts.ts";
 import { bodyOf, halvesOf, lossText, type Part, partsOf, without } from "./parts.ts";
 import { type PlatformSettings, settingsSchema } from "./settings.ts";
@@ -35,18 +44,34 @@ const MAX_SEARCH = 32;
 const STARTING_MS = 5000;
 const STARTING_STEP_MS = 250;
 
-export default defineSink<Details, PlatformSettings>({
+interface PlatformMemory extends SinkMemory {
+  readonly delivered: DeliveredLog;
+}
+
+function openMemory(location: MemoryLocation): PlatformMemory {
+  const delivered = new DeliveredLog(location);
+  return {
+    delivered,
+    close(removed) {
+      if (removed) delivered.remove();
+    },
+  };
+}
+
+export default defineSink<Details, PlatformSettings, PlatformMemory>({
   ...facts,
   details,
   settings: settingsSchema,
   placeOf: (_, __, { uuid }) => `variable ${uuid}`,
   endpoint: ({ api }) => endpointOf(api),
   publishIntervalMs: ({ publish_interval }, unit) => publishIntervalMs(publish_interval, unit),
-  async open({ uuid, details: { api }, settings: local }, ctx) {
+  openMemory,
+  async open({ uuid, details: { api }, settings: local, memory }, ctx) {
+    if (!local.manifest) memory?.delivered.remove();
     const requester = requesterOf(api, { connectMs: local.connect_timeout, requestMs: local.request_timeout });
     try {
       const fields = await reach(requester, uuid, api.embedded ? STARTING_MS : 0, ctx);
-      return new PlatformSink(requester, local.in_flight, fields);
+      return new PlatformSink(requester, local.in_flight, fields, local.manifest ? memory?.delivered : undefined);
     } catch (error) {
       requester.close();
       throw error;
@@ -80,6 +105,8 @@ interface Tally {
   detail: string | undefined;
   /** Requests that may still be spent on finding refused values. */
   search: number;
+  /** Content that the API has taken; undefined: the settings want no manifest. */
+  readonly contents: Map<number, Content> | undefined;
 }
 
 /** One opening of a sink to the platform. */
@@ -90,12 +117,14 @@ class PlatformSink implements Sink {
   readonly #requester: Requester;
   readonly #fields: ReadonlySet<string>;
   readonly #slots: InFlightWindow;
+  readonly #delivered: DeliveredLog | undefined;
   readonly #ended = new AbortController();
   /** Bytes of samples that the API takes in one request, as far as its refusals show. */
   #splitBytes = SPLIT_BYTES;
 
-  constructor(requester: Requester, inFlight: number, fields: ReadonlySet<string>) {
+  constructor(requester: Requester, inFlight: number, fields: ReadonlySet<string>, delivered: DeliveredLog | undefined) {
     this.#requester = requester;
+    this.#delivered = delivered;
     this.#fields = fields;
     this.inFlight = inFlight;
     this.#slots = new InFlightWindow(inFlight);
@@ -141,7 +170,7 @@ class PlatformSink implements Sink {
   }
 
   async #writeAll(batch: SinkBatch): Promise<WriteResult> {
-    const tally: Tally = { refused: 0, detail: undefined, search: MAX_SEARCH };
+    const tally: Tally = { refused: 0, detail: undefined, search: MAX_SEARCH, contents: this.#delivered && new Map() };
     const envelopeBytes = Buffer.byteLength(bodyOf(batch, LONGEST_ENVELOPE));
     const maxBytes = () => Math.min(this.#splitBytes, (batch.maxMessageBytes ?? Number.POSITIVE_INFINITY) - envelopeBytes);
     const leftOut = (values: number) =>
@@ -155,6 +184,7 @@ class PlatformSink implements Sink {
       const parts = [first];
       for (let part = parts.shift(); part; part = parts.shift()) parts.unshift(...(await this.#send(batch, part, tally)));
     }
+    if (tally.contents) this.#delivered?.append(batch, tally.contents);
     return { refused: tally.refused, ...(tally.detail !== undefined && { detail: tally.detail }) };
   }
 
@@ -175,6 +205,7 @@ class PlatformSink implements Sink {
     switch (verdict.type) {
       case "taken":
         if (verdict.refused > 0) refuse(tally, verdict.refused, `${batch.layout.source.name}: ${verdict.detail ?? ""}`);
+        if (tally.contents) addSent(tally.contents, part.samples, verdict.refused === 0);
         return [];
       case "too_large":
         this.#splitBytes = Math.max(LEAST_SPLIT_BYTES, Math.min(this.#splitBytes, part.bytes >> 1));

@@ -62,6 +62,8 @@ export class PageHost implements ServedPage {
       this.#feed.forget();
       this.sourceChanged();
     } else if (message.type === "ask") void this.#inTurn(() => this.#answer(message));
+    else if (message.type === "question") this.#reply(message);
+    else if (message.type === "access") this.#options.data.seen(message.access);
     else if (message.type === "listening") log.info({ url: message.url }, "the page is served");
     else if (message.type === "trouble") {
       if (message.message !== null && message.message !== this.#trouble) log.error({}, message.message);
@@ -90,7 +92,23 @@ export class PageHost implements ServedPage {
       // Each is a slice of its own: timers and sockets have their turn between them.
       await sleep(0);
     }
-    this.#post({ type: "answer", id, head: this.#options.head(), samples: samples ?? NO_SAMPLES, views });
+    this.#post({
+      type: "answer",
+      id,
+      head: this.#options.head(),
+      samples: samples ?? NO_SAMPLES,
+      views,
+      hours: this.#options.data.hours(),
+    });
+  }
+
+  /** Questions of viewers are rare, and each is a slice of its own. */
+  #reply({ id, question }: Extract<FromPage, { type: "question" }>): void {
+    try {
+      this.#post({ type: "reply", id, reply: this.#options.data.reply(question) });
+    } catch (error) {
+      this.#options.log.error({ err: error, question: question.type }, "a question of the page could not be answered");
+    }
   }
 
   #post(message: ToPage): void {

@@ -1,5 +1,5 @@
-import { hash } from "node:crypto";
 import * as z from "zod";
+import { hashOf } from "../../lib/proof.ts";
 
 /**
  * Content of published readouts, as the manifest counts it: of each value its variable, quality and value. The sink reads it in what it has
@@ -82,38 +82,4 @@ function entriesAt(content: Content, ts: string | number | null): Set<number> | 
   const entries = content.get(time) ?? new Set();
   content.set(time, entries);
   return entries;
-}
-
-/** The first four bytes of the SHA-256 of `["variable","quality",value]`. Pure. */
-export const hashOf = (variable: string, quality: string, value: unknown): number =>
-  // Hexadecimal digits take a third of the time that bytes do.
-  Number.parseInt(hash("sha256", `[${JSON.stringify(variable)},${JSON.stringify(quality)},${canonical(value)}]`).slice(0, 8), 16);
-
-/** The hash of a readout: the sum of those of its values, so that it is the same however messages divide them. Pure. */
-export function sumOf(entries: Iterable<number>): number {
-  let sum = 0;
-  for (const entry of entries) sum = (sum + entry) >>> 0;
-  return sum;
-}
-
-/** A value as JSON in one form, whatever wrote it: a database may write other blanks, zeros and orders of keys. */
-function canonical(value: unknown): string {
-  if (value === undefined || value === null) return "null";
-  if (typeof value === "number" || typeof value === "bigint" || typeof value === "boolean") return String(value);
-  if (typeof value !== "object") return JSON.stringify(value);
-  if (Array.isArray(value)) return `[${value.map(canonical).join(",")}]`;
-  const fields = Object.entries(value).sort(([one], [other]) => (one < other ? -1 : 1));
-  return `{${fields.map(([name, field]) => `${JSON.stringify(name)}:${canonical(field)}`).join(",")}}`;
-}
-
-/** Digits of 64-bit integers, which a number would lose. */
-const LONG_DIGITS = /\d{16}/;
-const INTEGER = /^-?\d{1,20}$/;
-
-/** JSON with all digits of 64-bit integers. Throws SyntaxError. Pure. */
-export function parseExact(text: string): unknown {
-  if (!LONG_DIGITS.test(text)) return JSON.parse(text);
-  const exact = (_: string, value: unknown, { source = "" }: { readonly source?: string } = {}): unknown =>
-    typeof value === "number" && !Number.isSafeInteger(value) && INTEGER.test(source) ? BigInt(source) : value;
-  return JSON.parse(text, exact);
 }

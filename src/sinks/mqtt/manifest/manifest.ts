@@ -1,6 +1,7 @@
 import { hash } from "node:crypto";
+import { hexOf, sumOf } from "../../lib/proof.ts";
 import { isoTime } from "../value-json.ts";
-import { type Content, sumOf } from "./content.ts";
+import type { Content } from "./content.ts";
 import type { JournalLine, ManifestJournal, ManifestLoss } from "./journal.ts";
 
 /** One readout that the broker has acknowledged. `hash` null: it came in several forms, and only its presence is certain. */
@@ -247,8 +248,6 @@ function minuteOf(start: number, { readouts, more, first, last }: Minute, hasLis
     ...(more > 0 && { more }),
   };
 }
-
-export const hexOf = (hash: number): string => hash.toString(16).padStart(8, "0");
 
 /** The SHA-256 of lines `ms within the minute:hash`, by rising time, in 16 digits; null: the content of one is not certain. Pure. */
 export function minuteHash(readouts: readonly (readonly [number, number | null])[]): string | null {

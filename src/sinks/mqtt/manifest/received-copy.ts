@@ -1,6 +1,7 @@
 import * as z from "zod";
-import { messageIn, type PublishedReadouts, readoutsIn, sumOf } from "./content.ts";
-import { hexOf, MINUTE_MS, minuteHash } from "./manifest.ts";
+import { type Finding, hexOf, type Judgement, sumOf } from "../../lib/proof.ts";
+import { messageIn, type PublishedReadouts, readoutsIn } from "./content.ts";
+import { MINUTE_MS, minuteHash } from "./manifest.ts";
 
 const listSchema = z.array(z.tuple([z.int().min(0).max(59_999), z.string().nullable(), z.number(), z.string()]));
 const minuteSchema = z.object({
@@ -17,34 +18,12 @@ const recordSchema = headSchema.extend(minuteSchema.shape);
 const manifestSchema = headSchema.extend({ minutes: z.array(minuteSchema), losses: z.array(lossSchema).optional() });
 const statementSchema = z.union([manifestSchema, recordSchema]);
 
-/**
- * A fault of a readout in the copy. missing: it is not there; incomplete: some of its values are not; different: another content;
- * double: it is there under identifiers of two readouts.
- */
-export interface Finding {
-  readonly kind: "missing" | "incomplete" | "different" | "double";
-  readonly source: string;
-  /** Names the batch that the broker acknowledged; identifiers of its messages begin with it. */
-  readonly id: string;
-  /** Time of the readout, or of the minute where the manifest has no list of it (`readouts`: so many). */
-  readonly time: string;
-  readonly values?: { readonly expected: number; readonly found: number };
-  readonly readouts?: number;
-}
-
-export interface Judgement {
-  readonly findings: readonly Finding[];
-  /** Readouts that the manifest has in the time that was judged, and that time. */
-  readonly readouts: number;
-  readonly sources: number;
-  readonly from: string | null;
-  readonly to: string | null;
+/** Judgement with all that a received copy shows beyond the manifest. */
+export interface CopyJudgement extends Judgement {
   /** Came more than once, as a repetition after a lost connection does. */
   readonly repeated: number;
   /** Readouts of minutes that the manifest has, and not in it: the broker had not acknowledged them, or not yet. */
   readonly unlisted: number;
-  /** In the manifest, and not judged: in no list, or of several contents. */
-  readonly unproved: number;
   /** Data sources of the copy that have no manifest: not judged. */
   readonly without_manifest: number;
   /** Values of all sources that the collector gave up before the broker had them. */
@@ -93,6 +72,14 @@ interface StatedMinute {
   readonly list: Map<number, Listed>;
 }
 
+type Minutes = ReadonlyMap<number, StatedMinute>;
+
+/** Minutes of a source, and those of others of its name whose rows cannot be told from its own. */
+interface Expected {
+  readonly minutes: Minutes;
+  readonly others: readonly Minutes[];
+}
+
 interface Stated {
   /** Rows say the name alone; a source may have had several. */
   readonly names: Set<string>;
@@ -129,6 +116,8 @@ export class ReceivedCopy {
     const readouts = publishedIn(json);
     if (!readouts) return false;
     for (const { source, sourceId, id = "", isBacklog, content } of readouts) {
+      // A source without readouts shows nothing, and would take memory.
+      if (content.size === 0) continue;
       const stored = this.#storedOf(sourceId ?? source);
       for (const [time, entries] of content) {
         if (!isBacklog) stored.firstMs = Math.min(stored.firstMs, time);
@@ -149,7 +138,7 @@ export class ReceivedCopy {
     return readouts;
   }
 
-  judge({ sinceMs, untilMs, notBeforeMs = Number.NEGATIVE_INFINITY, isOpenEnd = false }: Span): Judgement {
+  judge({ sinceMs, untilMs, notBeforeMs = Number.NEGATIVE_INFINITY, isOpenEnd = false }: Span): CopyJudgement {
     let [least, most] = [Number.POSITIVE_INFINITY, Number.NEGATIVE_INFINITY];
     for (const { firstMs, lastMs } of this.#stored.values())
       if (Number.isFinite(firstMs)) [least, most] = [Math.min(least, firstMs), Math.max(most, lastMs)];
@@ -158,6 +147,7 @@ export class ReceivedCopy {
     const begin = (isEmpty && Number.isFinite(notBeforeMs) ? notBeforeMs : Math.max(least, notBeforeMs)) + MARGIN_MS;
     const judging = new Judging();
     const judged = new Set<string>();
+    const byName = this.#statedByName();
     for (const [uuid, { names, minutes }] of this.#stated) {
       const keys = [uuid, ...names].filter((key) => this.#stored.has(key));
       for (const key of keys) judged.add(key);
@@ -166,10 +156,24 @@ export class ReceivedCopy {
       const newestMs = Math.max(most - MARGIN_MS, ...own.map((stored) => stored.lastMs));
       const lastMs = untilMs ?? (isOpenEnd || isEmpty ? Number.POSITIVE_INFINITY : newestMs);
       const readouts = new Map(own.flatMap((stored) => [...stored.readouts]));
-      judging.source([...names].at(-1) ?? uuid, minutes, readouts, (time) => time >= firstMs && time <= lastMs);
+      // Rows of two sources of one name are one source in the copy.
+      const namesakes = [...names].flatMap((name) => (this.#stored.has(name) ? (byName.get(name) ?? []) : []));
+      const others = namesakes.filter((other) => other !== minutes);
+      judging.source([...names].at(-1) ?? uuid, { minutes, others }, readouts, (time) => time >= firstMs && time <= lastMs);
     }
     const losses = [...this.#losses.values()].filter(({ count }) => count !== 0);
     return { ...judging.result(), without_manifest: this.#stored.size - judged.size, losses };
+  }
+
+  #statedByName(): ReadonlyMap<string, readonly Minutes[]> {
+    const byName = new Map<string, Minutes[]>();
+    for (const { names, minutes } of this.#stated.values())
+      for (const name of names) {
+        const own = byName.get(name) ?? [];
+        byName.set(name, own);
+        own.push(minutes);
+      }
+    return byName;
   }
 
   #takeStatement(statement: z.infer<typeof statementSchema>): void {
@@ -265,6 +269,12 @@ function areOfOneReadout(one: string, other: string): boolean {
   return a?.[1] === b?.[1] && Number(a?.[2]) <= Number(b?.[3]) && Number(b?.[2]) <= Number(a?.[3]);
 }
 
+/** A readout of its own may lie there: its list says so, or is not known. */
+function mayHave(minutes: Minutes, start: number, offset: number): boolean {
+  const minute = minutes.get(start);
+  return minute !== undefined && (!minute.hasList || minute.more > 0 || minute.list.has(offset));
+}
+
 const textOf = (time: number): string => new Date(time).toISOString();
 
 /** Gathers the findings, source by source. */
@@ -278,27 +288,26 @@ class Judging {
   #fromMs = Number.POSITIVE_INFINITY;
   #toMs = Number.NEGATIVE_INFINITY;
 
-  source(
-    source: string,
-    minutes: ReadonlyMap<number, StatedMinute>,
-    stored: ReadonlyMap<number, Held>,
-    isIn: (time: number) => boolean,
-  ): void {
-    const byMinute = this.#stored(minutes, stored, isIn);
+  source(source: string, { minutes, others }: Expected, stored: ReadonlyMap<number, Held>, isIn: (time: number) => boolean): void {
+    const byMinute = this.#stored({ minutes, others }, stored, isIn);
     for (const [start, minute] of [...minutes].sort(([a], [b]) => a - b)) {
       for (const [offset, listed] of [...minute.list].sort(([a], [b]) => a - b)) {
         const time = start + offset;
         if (!isIn(time)) continue;
         this.#judged(source, time);
-        this.#readout(source, time, listed, stored.get(time));
+        const isShared = others.some((other) => mayHave(other, start, offset));
+        this.#readout(source, time, isShared ? { ...listed, hash: null } : listed, stored.get(time));
       }
       if (!isIn(start) || !isIn(start + MINUTE_MS - 1)) continue;
       this.#unproved += minute.more;
-      if (!minute.hasList && minute.more === 0) this.#minute(source, start, minute, byMinute.get(start) ?? []);
+      if (!minute.hasList && minute.more === 0) {
+        const isShared = others.some((other) => other.has(start));
+        this.#minute(source, start, isShared ? { ...minute, hash: null } : minute, byMinute.get(start) ?? []);
+      }
     }
   }
 
-  result(): Omit<Judgement, "without_manifest" | "losses"> {
+  result(): Omit<CopyJudgement, "without_manifest" | "losses"> {
     return {
       findings: this.#findings,
       readouts: this.#readouts,
@@ -313,7 +322,7 @@ class Judging {
 
   /** Counts the readouts of a source in the copy; returns those of minutes without a list, by minute: ms in it, and hash. */
   #stored(
-    minutes: ReadonlyMap<number, StatedMinute>,
+    { minutes, others }: Expected,
     stored: ReadonlyMap<number, Held>,
     isIn: (time: number) => boolean,
   ): ReadonlyMap<number, [number, number][]> {
@@ -325,7 +334,7 @@ class Judging {
       const minute = minutes.get(start);
       if (!minute || minute.more > 0) continue;
       if (minute.hasList) {
-        if (!minute.list.has(time - start)) this.#unlisted++;
+        if (!minute.list.has(time - start) && !others.some((other) => mayHave(other, start, time - start))) this.#unlisted++;
         continue;
       }
       const own = byMinute.get(start) ?? [];

@@ -1,0 +1,33 @@
+import type { TagFile, TagListFormat } from "./format.ts";
+import { ignitionCsv } from "./ignition-csv.ts";
+import { ignitionJson } from "./ignition-json.ts";
+import { kepwareCsv } from "./kepware-csv.ts";
+import { kepwareJson } from "./kepware-json.ts";
+import { l5x } from "./l5x.ts";
+import { step7Blocks } from "./step7-blocks.ts";
+import { studio5000Csv } from "./studio5000-csv.ts";
+import { type Taken, type TakeRules, take } from "./take.ts";
+import { tiaTags } from "./tia-tags.ts";
+import { unknownJson } from "./unknown-json.ts";
+
+/** Each is known by the content of a file; one file is of one of them. The last ones only say why a file is of none. */
+export const FORMATS: readonly TagListFormat[] = [
+  tiaTags,
+  kepwareCsv,
+  kepwareJson,
+  ignitionCsv,
+  ignitionJson,
+  studio5000Csv,
+  l5x,
+  step7Blocks,
+  unknownJson,
+];
+
+/** The variables that a tag list of another engineering program holds. Undefined: the file is not one. */
+export async function readTagList(file: TagFile, rules: TakeRules): Promise<Taken | undefined> {
+  for (const format of FORMATS) {
+    const taken = await take(format, file, rules);
+    if (taken) return taken;
+  }
+  return undefined;
+}

@@ -1,0 +1,59 @@
+import { expect, test } from "vitest";
+import { problemsOf, readList, variablesOf } from "./testing.ts";
+
+const KEPWARE =
+  "Tag Name,Address,Data Type,Respect Data Type,Client Access,Scan Rate,Scaling,Raw Low,Raw High,Scaled Low,Scaled High,Scaled Data Type,Clamp Low,Clamp High,Eng Units,Description,Negate Value";
+
+test("a list of Kepware: names, addresses, types, scaling, units and descriptions; what has no counterpart is named once", async () => {
+  const rows = [
+    KEPWARE,
+    '"Line.Speed","400001",Word,1,R/W,100,Linear,0,1000,0,100,Double,0,0,"m/min","Speed, of the line",0',
+    '"Level",400003,Float,1,RO,100,,,,,,,,,"","",',
+    '"Temp",400005,Short,1,R/W,100,Linear,-100,100,-10,10,Double,0,0,"°C","",1',
+    '"Falling",400006,Short,1,R/W,100,Linear,0,10,20,10,Double,0,0,"","",0',
+    '"Name","400100.20H",String,1,RO,100,,,,,,,,,"","",',
+    '"Words","400200 [4]",Word Array,1,RO,100,,,,,,,,,"","",',
+    '"Stamp",400300,Date,1,RO,100,,,,,,,,,"","",',
+    '"Flow",400301,Float,1,RO,100,Square Root,0,1,0,1,Float,0,0,"","",',
+    '"Flat",400303,Word,1,RO,100,Linear,5,5,0,1,Float,0,0,"","",',
+    '"Command",400400,Word,1,WO,100,,,,,,,,,"","",',
+    '"Order",400401,Word,1,WO,100,,,,,,,,,"","",',
+    '"Line.Speed",400001,Word,1,RO,100,,,,,,,,,"","",',
+  ];
+  const list = await readList(`${rows.join("\r\n")}\r\n`);
+  expect([list?.program, list?.what, list?.read, list?.problemCount]).toEqual(["Kepware", "tag list (CSV)", 12, 6]);
+  expect(variablesOf(list)).toEqual([
+    {
+      name: "Line.Speed",
+      address: "400001",
+      type: "uint16",
+      unit: "m/min",
+      scaling: { factor: 0.1, offset: 0 },
+      comment: "Speed, of the line",
+    },
+    { name: "Level", address: "400003", type: "float32" },
+    { name: "Temp", address: "400005", type: "int16", unit: "°C", scaling: { factor: -0.1, offset: 0 } },
+    { name: "Falling", address: "400006", type: "int16", scaling: { factor: -1, offset: 20 } },
+    { name: "Name", address: "400100.20H" },
+    { name: "Words", address: "400200 [4]" },
+  ]);
+  expect(problemsOf(list)).toEqual([
+    ["8 Stamp", "the data type Date has no counterpart here; give the variable a type of its own"],
+    ["9 Flow", "the scaling Square Root has no counterpart here; only Linear has"],
+    ["10 Flat", "its scaling is not a line: Raw Low equals Raw High, or Scaled Low equals Scaled High"],
+    ["11 Command, 12 Order", "is write-only"],
+    ["13 Line.Speed", 'the name is already at "line 2"; a name is unique per data source'],
+  ]);
+});
+
+test("the other delimiter, as the program writes it on request", async () => {
+  expect(variablesOf(await readList(`${KEPWARE.replaceAll(",", ";")}\n"A";400001;Word;1;RO;100;Linear;0;10;0;0,5;;;;;;\n`))).toEqual([
+    { name: "A", address: "400001", type: "uint16", scaling: { factor: 0.05, offset: 0 } },
+  ]);
+});
+
+test("a list that is cut off is refused as a whole", async () => {
+  const list = await readList(`${KEPWARE}\n"A",400001,Word,1,RO,100,,,,,,,,,"","",\n"B",4000`);
+  expect([list?.refused, list?.variables]).toEqual([true, []]);
+  expect(problemsOf(list).at(-1)).toEqual(["3", expect.stringContaining("(2 of 17 fields): the rest seems to be missing")]);
+});
