@@ -98,7 +98,7 @@ export class Explaining {
       points: [
         { index: 0, ...bytes },
         ...orders.map((order, i): Point => ({ index: i + 1, address: order.address, type })),
-        // Where no order is its own.
+        // The variable itself, where no order is its own.
         ...(orders.some(({ isConfigured }) => isConfigured) ? [] : [{ index: orders.length + 1, address, type }]),
       ],
       settle: (readings) => {

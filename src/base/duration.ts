@@ -26,7 +26,7 @@ export function formatDuration(ms: number): string {
   return parts.join(" ");
 }
 
-/** What a text that is no duration above zero should be; a bare number is read as no unit. Pure. */
+/** Words on a text that is no duration above zero; of a bare number, its meaning with each unit. Pure. */
 export const durationProblem = (text: string): string =>
   /^\d{1,12}(\.\d{1,6})?$/.test(text.trim()) && Number(text) > 0
     ? `${text.trim()} has no unit: ${text.trim()}s is seconds, ${text.trim()}ms milliseconds, ${text.trim()}min minutes`

@@ -9,7 +9,7 @@ export const AGAIN_WITH_SUDO = "type the command with sudo";
 export interface Typed {
   /** Words behind the program's name. */
   readonly words: readonly string[];
-  /** As `-c` names it; absent: the settings are at their usual place. */
+  /** Settings file that `-c` names; absent: the settings are at their usual place. */
   readonly config?: string | undefined;
   /** Names of verbs, groups before their own (`source set`). */
   readonly verbs: readonly string[];
