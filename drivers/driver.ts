@@ -295,6 +295,11 @@ export interface Driver<D = unknown, S = unknown, A = unknown, R extends Request
    * Throws FaultError("address_invalid" | "type_mismatch") whose message names the text and what would be right, and nothing else.
    */
   parseAddress(text: string, type: DataType | undefined, settings: S): { readonly address: A; readonly type: DataType };
+  /**
+   * Pure. The sentence for an address that is valid here and has the form of another place in other tools: for lists that such a tool wrote.
+   * Absent, or undefined: it has no such form.
+   */
+  otherMeaning?(text: string): string | undefined;
   /** Published models of machines that a device may follow: what of its nodes such a profile has, by its name. Pure. Absent: there are none. */
   readonly machineProfiles?: {
     readonly names: readonly string[];

@@ -120,7 +120,7 @@ function baseOf(options: RunOptions): Base {
   const { listenRefusal: refusal } = inForce;
   const pki: PkiPlace = { dir: path.join(stateDir, "pki"), installation: collector };
   const startPage = (page: PageHostOptions) => new PageHost(page);
-  const known = { settings, collector, stateDir, credentials, clock, alarms, history, pki };
+  const known = { settings, collector, stateDir, credentials, clock, alarms, history, pki, bufferFile: bufferFileIn(stateDir) };
   const service = new Service({ ...options, ...known, listenRefusal: refusal, startPage });
   return {
     ...options,

@@ -3,13 +3,16 @@ import type { DataType } from "../../src/model/value.ts";
 import { typeOf } from "../driver.ts";
 import { type FinsVariable, parseAddress, wireOf } from "./address.ts";
 import { type Area, classicLayout, isNewer, type Layout, placeOf } from "./areas.ts";
+import { settingsSchema } from "./settings.ts";
 import { parseType } from "./types.ts";
+
+const SETTINGS = settingsSchema.parse({});
 
 const parse = (text: string) => {
   const [address = "", word] = text.split(":");
   const type = word === undefined ? undefined : typeOf({ parseType }, word);
   if (word !== undefined && !type) throw new Error(`${word} is no type`);
-  return parseAddress(address, type);
+  return parseAddress(address, type, SETTINGS);
 };
 const short = ({ address, type }: { readonly address: FinsVariable; readonly type: DataType }): string => {
   const { area, bank, start, count, isFlag, bit, kind } = address;
@@ -189,7 +192,7 @@ it.each([
   ["D100", "DINT", ["binary DINT configured", "BCD UDINT_BCD"]],
   ["D100", "REAL", []],
 ] as const)("shows %s of the type %s as binary and as BCD, where it is a whole number", (text, word, codings) => {
-  const { address } = parseAddress(text, parseType(word) ?? typeOf({}, word));
+  const { address } = parse(`${text}:${word}`);
   const found = wireOf(address)?.orders.map((one) => `${one.order} ${one.address.kind}${one.isConfigured ? " configured" : ""}`);
   expect(found).toEqual(codings);
 });

@@ -1,8 +1,10 @@
 import { type DataType, formatDataType, MAX_COUNT } from "../../src/model/value.ts";
 import type { WirePlaces } from "../driver.ts";
+import type { Encoding } from "../lib/encoding.ts";
 import { parseOrAnswer } from "../lib/spellings.ts";
 import { addressInvalid, typeMismatch } from "../lib/text.ts";
 import { AREAS, type Area, areaName, MAX_BANK, type Place } from "./areas.ts";
+import type { FinsSettings } from "./settings.ts";
 import { FORMS } from "./spellings.ts";
 import { dataTypeOf, KINDS, type Kind, type KindOf, kindOf, parseType, wordsOf } from "./types.ts";
 
@@ -22,6 +24,8 @@ export interface FinsVariable {
   readonly kind: Kind;
   /** Bytes of a string. */
   readonly chars: number | undefined;
+  /** Encoding of a string; absent for all others. */
+  readonly encoding?: Encoding;
   /** In this controller; undefined: it has not been looked up. */
   readonly place?: Place;
 }
@@ -89,9 +93,10 @@ interface Parsed {
  * Throws FaultError: `address_invalid` (the text, with our words for an address of another tool), `type_mismatch` (type and address contradict
  * each other).
  */
-export const parseAddress = (text: string, type: DataType | undefined): Parsed => parseOrAnswer(text, type, FORMS, parseOwn, parseType);
+export const parseAddress = (text: string, type: DataType | undefined, settings: Pick<FinsSettings, "encoding">): Parsed =>
+  parseOrAnswer(text, type, FORMS, (own, wanted) => parseOwn(own, wanted, settings), parseType);
 
-function parseOwn(text: string, type: DataType | undefined): Parsed {
+function parseOwn(text: string, type: DataType | undefined, { encoding }: Pick<FinsSettings, "encoding">): Parsed {
   const located = locate(text);
   const whole = typeFor(text, located, type);
   const { area, bank, start, bit = 0 } = located;
@@ -100,7 +105,8 @@ function parseOwn(text: string, type: DataType | undefined): Parsed {
   const count = isFlag ? (whole.count ?? 1) : wordsOf(whole, bit);
   if (start + count - 1 > MAX_WORD)
     throw addressInvalid(text, `it ends at ${areaName(located)}${start + count - 1}, the last one is ${areaName(located)}${MAX_WORD}`);
-  return { address: { area, bank, start, count, isFlag, bit, kind, chars }, type: dataTypeOf(whole) };
+  const address: FinsVariable = { area, bank, start, count, isFlag, bit, kind, chars, ...(kind === "STRING" && { encoding }) };
+  return { address, type: dataTypeOf(whole) };
 }
 
 const isCounted = (area: Area): boolean => area === "T" || area === "C";

@@ -4,12 +4,15 @@ import { typeOf } from "../driver.ts";
 import type { Slot } from "../lib/reused-readings.ts";
 import { parseAddress } from "./address.ts";
 import { decoderOf } from "./decode.ts";
+import { settingsSchema } from "./settings.ts";
 import { parseType } from "./types.ts";
 
+const SETTINGS = settingsSchema.parse({});
+
 /** What the words of a variable say, in hexadecimal as they come. */
-function read(text: string, words: string) {
+function read(text: string, words: string, settings = SETTINGS) {
   const [name = "", word] = text.split(":");
-  const { address, type } = parseAddress(name, word === undefined ? undefined : typeOf({ parseType }, word));
+  const { address, type } = parseAddress(name, word === undefined ? undefined : typeOf({ parseType }, word), settings);
   const slot: Slot = { quality: "good", value: 0 };
   const data = Buffer.from(`ffff${words.replaceAll(" ", "")}ffff`, "hex");
   const reading = decoderOf(address, type.count, new Map())(data, 2, slot);
@@ -33,6 +36,7 @@ describe("values", () => {
     ["D0:LREAL", "0000 0000 8000 4035", 21.5],
     ["D0:BCD", "1998", 1998],
     ["D0:UDINT_BCD", "5678 1234", 12_345_678],
+    ["D0:LBCD", "5678 1234", 12_345_678],
     ["D0:ULINT_BCD", "3456 9012 5678 1234", 1_234_567_890_123_456n],
     ["D0:ULINT_BCD", "9999 9999 9999 9999", 9_999_999_999_999_999n],
     ["D0:string(6)", "4265 7274 6100", "Berta"],
@@ -55,6 +59,11 @@ describe("values", () => {
     ["T5:BOOL", "fe", false],
     ["T5:BOOL[3]", "01 00 01", [true, false, true]],
   ])("%s of %s", (text, words, value) => expect(read(text, words)).toEqual(value));
+
+  it("reads texts in the encoding of the source", () => {
+    expect(read("D0:string(4)", "837c 8393", settingsSchema.parse({ encoding: "shift_jis" }))).toBe("ポン");
+    expect(read("D0:string(4)", "3520 8000")).toBe("5 €");
+  });
 
   it.each([
     ["D0:BCD", "12a4", /^not_a_number: 0x12a4 is not a value of type UINT_BCD$/],

@@ -1,5 +1,7 @@
 import type { Reading, Scalar } from "../../src/model/value.ts";
-import { decodeText, notANumber, numberReader } from "../lib/bytes.ts";
+import { notANumber, numberReader } from "../lib/bytes.ts";
+import { CODINGS, codedReader } from "../lib/coded-numbers.ts";
+import { AUTO, decodeText, type Encoding } from "../lib/encoding.ts";
 import type { Slot } from "../lib/reused-readings.ts";
 import type { FinsVariable } from "./address.ts";
 import { KINDS, type Kind, strideOf } from "./types.ts";
@@ -15,20 +17,20 @@ type Element = (data: Buffer, at: number) => Scalar | undefined;
 
 /** The decoder for a variable with so many elements; undefined: it is no array. Made where `known` has none yet. */
 export function decoderOf(variable: FinsVariable, count: number | undefined, known: Decoders): Decoder {
-  const { kind, bit, chars, isFlag } = variable;
-  const key = `${kind} ${bit} ${chars} ${count} ${isFlag}`;
+  const { kind, bit, chars, isFlag, encoding } = variable;
+  const key = `${kind} ${bit} ${chars} ${count} ${isFlag} ${encoding}`;
   const decoder = known.get(key) ?? makeDecoder(variable, count);
   known.set(key, decoder);
   return decoder;
 }
 
-function makeDecoder({ kind, bit, chars, isFlag }: FinsVariable, count: number | undefined): Decoder {
+function makeDecoder({ kind, bit, chars, isFlag, encoding }: FinsVariable, count: number | undefined): Decoder {
   if (kind === "BOOL") {
     const element = isFlag ? flag : bitFrom(bit);
     if (count === undefined) return isFlag ? put(flag) : oneBit(bit);
     return putAll((data, at, i) => element(data, at, i), count);
   }
-  const element = elementOf(kind, chars);
+  const element = elementOf(kind, chars, encoding);
   if (count !== undefined) {
     const stride = strideOf({ kind, chars }) * 2;
     return putAll((data, at, i) => element(data, at + i * stride), count, kind, stride);
@@ -96,7 +98,7 @@ const bitFrom =
   };
 
 /** How to read one element. The first of several words is the lowest; the first byte of each word is its high one. */
-function elementOf(kind: Kind, chars: number | undefined): Element {
+function elementOf(kind: Kind, chars: number | undefined, encoding: Encoding = AUTO): Element {
   switch (kind) {
     case "BOOL":
       throw new TypeError("a BOOL is not an element of words");
@@ -105,33 +107,17 @@ function elementOf(kind: Kind, chars: number | undefined): Element {
     case "USINT":
       return (data, at) => data.readUInt8(at + 1);
     case "STRING":
-      return (data, at) => decodeText(data.subarray(at, at + (chars ?? 0)));
+      return (data, at) => decodeText(data.subarray(at, at + (chars ?? 0)), encoding);
     case "UINT_BCD":
-      return (data, at) => numberOrNone(bcdOf(data, at));
+      return codedReader(CODINGS.WORD_BCD, "CDAB");
     case "UDINT_BCD":
-      return (data, at) => numberOrNone(bcdOf(data, at) + bcdOf(data, at + 2) * 1e4);
+      return codedReader(CODINGS.DWORD_BCD, "CDAB");
     case "ULINT_BCD":
-      return longBcd;
+      return codedReader(CODINGS.LWORD_BCD, "CDAB");
     default: {
       const { scalar } = KINDS[kind];
       if (scalar === "bool" || scalar === "string") throw new TypeError(`${kind} is not a number`);
       return numberReader(scalar, "CDAB");
     }
   }
-}
-
-const numberOrNone = (number: number): number | undefined => (Number.isNaN(number) ? undefined : number);
-
-/** Four BCD digits; NaN: they are none. */
-function bcdOf(data: Buffer, at: number): number {
-  const word = data.readUInt16BE(at);
-  const [a, b, c, d] = [word >> 12, (word >> 8) & 15, (word >> 4) & 15, word & 15];
-  return a > 9 || b > 9 || c > 9 || d > 9 ? Number.NaN : a * 1000 + b * 100 + c * 10 + d;
-}
-
-/** Sixteen digits are more than a number has. */
-function longBcd(data: Buffer, at: number): bigint | undefined {
-  const low = bcdOf(data, at) + bcdOf(data, at + 2) * 1e4;
-  const high = bcdOf(data, at + 4) + bcdOf(data, at + 6) * 1e4;
-  return Number.isNaN(low + high) ? undefined : BigInt(high) * 100_000_000n + BigInt(low);
 }

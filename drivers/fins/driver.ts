@@ -40,7 +40,7 @@ export default defineDriver<FinsDetails, FinsSettings, FinsVariable, FinsRead, F
   habitSettings: (habit) => (habit === "one_in_flight" ? { in_flight: 1 } : undefined),
   otherWays,
   parseType,
-  parseAddress: (text, type) => parseAddress(text, type),
+  parseAddress,
   describe: describeRead,
   wireOf,
   answerBytes: ({ dataBytes }) => dataBytes,

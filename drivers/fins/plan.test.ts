@@ -5,7 +5,10 @@ import { typeOf } from "../driver.ts";
 import { type FinsVariable, parseAddress } from "./address.ts";
 import { placeOf } from "./areas.ts";
 import { describeRead, type FinsLimits, type FinsRead, plan } from "./plan.ts";
+import { settingsSchema } from "./settings.ts";
 import { parseType } from "./types.ts";
+
+const SETTINGS = settingsSchema.parse({});
 
 const limits = (more: Partial<FinsLimits> = {}): FinsLimits => ({
   maxPoints: 1000,
@@ -19,7 +22,7 @@ const limits = (more: Partial<FinsLimits> = {}): FinsLimits => ({
 
 const pointOf = (text: string, index: number): Point<FinsVariable> => {
   const [name = "", word] = text.split(":");
-  const { address, type } = parseAddress(name, word === undefined ? undefined : typeOf({ parseType }, word));
+  const { address, type } = parseAddress(name, word === undefined ? undefined : typeOf({ parseType }, word), SETTINGS);
   const place = placeOf(address, "cs");
   if (typeof place === "string") throw new Error(place);
   return { index, address: { ...address, place }, type };

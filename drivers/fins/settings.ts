@@ -1,4 +1,5 @@
 import * as z from "zod";
+import { AUTO, encodingSetting } from "../lib/encoding.ts";
 import { MAX_ITEMS, MAX_WORDS } from "./frames.ts";
 
 /** The local options of a FINS source. */
@@ -18,6 +19,7 @@ export const settingsSchema = z.strictObject({
     .enum(["auto", "c", "cv"])
     .default("auto")
     .describe("With target_plc Classic: c (C200H to C2000H), cv (CV500 to CVM1), or auto: by the model that the controller says"),
+  encoding: encodingSetting(AUTO),
   in_flight: z.int().min(1).max(8).default(2).describe("Requests under way at once; one for Classic controllers"),
   max_words: z.int().min(1).max(MAX_WORDS).default(MAX_WORDS).describe("Words that one read of a range asks for at most"),
   max_items: z

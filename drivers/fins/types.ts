@@ -65,6 +65,7 @@ const OWN_WORDS: ReadonlyMap<string, Kind> = new Map([
   ["UINT_BCD", "UINT_BCD"],
   ["WORD_BCD", "UINT_BCD"],
   ["BCD8", "UDINT_BCD"],
+  ["LBCD", "UDINT_BCD"],
   ["UDINT_BCD", "UDINT_BCD"],
   ["DWORD_BCD", "UDINT_BCD"],
   ["ULINT_BCD", "ULINT_BCD"],

@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { NUMBER_BYTES, type NumberType } from "../../src/model/value.ts";
-import { decodeText, notANumber, numberReader, WORD_ORDERS, type WordOrder } from "./bytes.ts";
+import { notANumber, numberReader, WORD_ORDERS, type WordOrder } from "./bytes.ts";
 
 const TYPES = Object.keys(NUMBER_BYTES) as NumberType[];
 
@@ -60,49 +60,6 @@ describe("numberReader", () => {
     for (const type of TYPES)
       for (const order of WORD_ORDERS) expect(() => numberReader(type, order)(Buffer.alloc(NUMBER_BYTES[type] - 1), 0)).toThrow(RangeError);
   });
-});
-
-describe("decodeText", () => {
-  it.each([
-    ["ABC", "ABC"],
-    ["ABC\0DEF", "ABC"],
-    ["ABC   ", "ABC"],
-    ["  ABC \0\0", "  ABC"],
-    ["Mühle", "Mühle"],
-    ["", ""],
-    ["\0", ""],
-  ])("reads %j as %j", (raw, text) => expect(decodeText(Buffer.from(raw))).toBe(text));
-
-  it.each([
-    ["Mühle ä", 1, "Mühle"],
-    ["Temperatur °C", 1, "Temperatur °"],
-    ["Messung ä", 1, "Messung"],
-    ["Größe €", 1, "Größe"],
-    ["Größe €", 2, "Größe"],
-    ["ok 🙂 🙂", 3, "ok 🙂"],
-    ["emoji 😀", 1, "emoji "],
-    ["emoji 😀", 2, "emoji "],
-    ["Wert 日", 1, "Wert "],
-  ])("leaves out what the field has cut of %j (%i bytes)", (whole, cut, text) => {
-    const bytes = Buffer.from(whole);
-    expect(decodeText(bytes.subarray(0, bytes.length - cut))).toBe(text.trimEnd());
-  });
-
-  it.each([
-    ["München ü", "München"],
-    ["emoji 😀", "emoji"],
-    ["日本語", "日本"],
-  ])("leaves out what was cut of %j before the NULs that fill the field", (whole, text) => {
-    expect(decodeText(Buffer.concat([Buffer.from(whole).subarray(0, -1), Buffer.alloc(2)]))).toBe(text);
-  });
-
-  it.each(["Prä", "10 °", "Voilà", "Ã", "café©"])("takes %j in Latin-1 before a NUL for what it is", (text) => {
-    expect(decodeText(Buffer.concat([Buffer.from(text, "latin1"), Buffer.alloc(1)]))).toBe(text);
-  });
-
-  it("takes a last character of Latin-1 for one", () => expect(decodeText(Buffer.from("Prä", "latin1"))).toBe("Prä"));
-
-  it("takes bytes that are no UTF-8 as Latin-1", () => expect(decodeText(Buffer.from("Mühle", "latin1"))).toBe("Mühle"));
 });
 
 it("tells values from what is no number", () => {

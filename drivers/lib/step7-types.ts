@@ -1,7 +1,9 @@
 import { type DataType, MAX_COUNT, type ScalarType } from "../../src/model/value.ts";
+import { CODINGS } from "./coded-numbers.ts";
 
 /** How bytes of the controller become a value: its own types (IEC 61131-3 and STEP 7). */
 export type Kind =
+  | CodedKind
   | "BOOL"
   | "BYTE"
   | "CHAR"
@@ -27,6 +29,9 @@ export type Kind =
   | "DTL"
   | "S5TIME"
   | "COUNTER";
+
+/** Numbers in BCD; `BCD16` and `BCD32` have a sign. */
+export type CodedKind = "BYTE_BCD" | "WORD_BCD" | "DWORD_BCD" | "LWORD_BCD" | "BCD16" | "BCD32";
 
 interface KindTraits {
   readonly scalar: ScalarType;
@@ -61,6 +66,12 @@ export const KINDS: Readonly<Record<Kind, KindTraits>> = {
   DTL: { scalar: "string", bytes: 12 },
   S5TIME: { scalar: "uint32", bytes: 2 },
   COUNTER: { scalar: "uint16", bytes: 2 },
+  BYTE_BCD: CODINGS.BYTE_BCD,
+  WORD_BCD: CODINGS.WORD_BCD,
+  DWORD_BCD: CODINGS.DWORD_BCD,
+  LWORD_BCD: CODINGS.LWORD_BCD,
+  BCD16: CODINGS.BCD16,
+  BCD32: CODINGS.BCD32,
 };
 
 /** Characters of a string at most, and of one whose declaration names no length. */
@@ -103,6 +114,18 @@ const OWN_WORDS: Readonly<Record<string, Kind>> = {
   S5TIME: "S5TIME",
   TIMER: "S5TIME",
   COUNTER: "COUNTER",
+};
+
+/** Words that no address has in it: `DB1,BCD164` could be one of 16 bits at byte 4, or one at byte 164. */
+const DIGIT_WORDS: Readonly<Record<string, CodedKind>> = {
+  BYTE_BCD: "BYTE_BCD",
+  BCD: "WORD_BCD",
+  WORD_BCD: "WORD_BCD",
+  LBCD: "DWORD_BCD",
+  DWORD_BCD: "DWORD_BCD",
+  LWORD_BCD: "LWORD_BCD",
+  BCD16: "BCD16",
+  BCD32: "BCD32",
 };
 
 /** Words that an address may name its type with: `DB1,REAL4`. */
@@ -148,7 +171,7 @@ export function parseType(text: string): DataType | undefined {
   const [whole, name, inParentheses, inBrackets] = WORD.exec(text) ?? [];
   if (whole === undefined || name === undefined) return undefined;
   const word = name.toUpperCase();
-  const kind = Object.hasOwn(OWN_WORDS, word) ? OWN_WORDS[word] : undefined;
+  const kind = kindNamed(OWN_WORDS, word) ?? kindNamed(DIGIT_WORDS, word);
   if (!kind) return undefined;
   const { scalar } = KINDS[kind];
   const isDeclared = kind === "WSTRING" && inParentheses === undefined;
@@ -159,6 +182,9 @@ export function parseType(text: string): DataType | undefined {
   const maxBytes = kind === "WSTRING" ? (chars ?? DEFAULT_CHARS) * 2 : chars;
   return { scalar, word: kind, ...(maxBytes !== undefined && { maxBytes }), ...(count !== undefined && { count }) };
 }
+
+const kindNamed = (words: Readonly<Record<string, Kind>>, word: string): Kind | undefined =>
+  Object.hasOwn(words, word) ? words[word] : undefined;
 
 /** NaN: out of range. */
 function numberIn(digits: string | undefined): number | undefined {

@@ -3,6 +3,7 @@
  * are the controller's local time and know no zone, so that none is written: a reader must not take them for UTC. Functions give undefined
  * where the bytes are no value.
  */
+import { decodeAll, decodeWide, type Encoding } from "./encoding.ts";
 
 const DAY_MS = 86_400_000;
 const SECOND_NS = 1_000_000_000n;
@@ -77,16 +78,11 @@ export const counterOf = (data: Buffer, at: number): number | undefined => numbe
 
 /** As many characters as it says it has, and at most those it has room for: one that nobody has written yet holds anything. */
 export const stringOf =
-  (chars: number) =>
+  (chars: number, encoding: Encoding) =>
   (data: Buffer, at: number): string =>
-    data.toString("latin1", at + 2, at + 2 + Math.min(chars, data[at] ?? 0, data[at + 1] ?? 0));
+    decodeAll(data.subarray(at + 2, at + 2 + Math.min(chars, data[at] ?? 0, data[at + 1] ?? 0)), encoding);
 
 export const wideStringOf =
   (chars: number) =>
-  (data: Buffer, at: number): string => {
-    const length = Math.min(chars, data.readUInt16BE(at), data.readUInt16BE(at + 2));
-    return Buffer.from(data.subarray(at + 4, at + 4 + length * 2))
-      .swap16()
-      .toString("utf16le")
-      .toWellFormed();
-  };
+  (data: Buffer, at: number): string =>
+    decodeWide(data.subarray(at + 4, at + 4 + Math.min(chars, data.readUInt16BE(at), data.readUInt16BE(at + 2)) * 2));

@@ -1,13 +1,16 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { FaultError } from "../../src/model/fault.ts";
-import { formatDataType, parseDataType } from "../../src/model/value.ts";
-import { otherParts, parseAddress } from "./address.ts";
+import { formatDataType } from "../../src/model/value.ts";
+import { typeOf } from "../driver.ts";
+import { otherParts, parseAddress, wireOf } from "./address.ts";
+import { limitsOf, plan } from "./plan.ts";
 import { settingsSchema } from "./settings.ts";
+import { parseType } from "./types.ts";
 
 const defaults = settingsSchema.parse({});
 const parse = (text: string, type?: string, settings: object = {}) =>
-  parseAddress(text, type === undefined ? undefined : parseDataType(type), settingsSchema.parse(settings));
+  parseAddress(text, type === undefined ? undefined : typeOf({ parseType }, type), settingsSchema.parse(settings));
 const refusal = (text: string, type?: string, settings: object = {}) => {
   try {
     return parse(text, type, settings);
@@ -75,6 +78,11 @@ describe("parseAddress", () => {
 
   it.each([
     ["holding:1", "bool", {}, "name a bit"],
+    ["holding:1", "MOD10", {}, "the number of its registers, 1 to 4, such as MOD10(4)"],
+    ["holding:1.3", "BCD", {}, "a bit of a register is a bool, not WORD_BCD; leave out .3"],
+    ["coil:1", "INT48", {}, "hold bool, not INT48"],
+    ["holding:1[3]", "BCD[4]", {}, "leave out one of them"],
+    ["holding:1", "UINT48[42]", {}, "UINT48 takes 126 registers, one read holds 125"],
     ["holding:1.3", "uint16", {}, "leave out .3"],
     ["coil:1", "int16", {}, "hold bool, not int16"],
     ["holding:1", "string", {}, "string(20)"],
@@ -99,6 +107,49 @@ describe("parseAddress", () => {
         },
       ),
     );
+  });
+
+  it.each([
+    ["holding:65532", "MOD10(4)", 4, "uint64"],
+    ["holding:65533", "INT48", 3, "int64"],
+    ["holding:10[5]", "LBCD", 10, "uint32[5]"],
+    ["40011", "FLOAT16", 1, "float32"],
+    ["holding:10", "MOD10(3)[2]", 6, "uint64[2]"],
+  ])("takes the registers of %s as %s, which has a type of every sink", (text, type, length, published) => {
+    const parsed = parse(text, type);
+    expect(parsed.address.length).toBe(length);
+    expect(formatDataType(parsed.type)).toBe(published);
+    expect(parsed.type.word).toBeUndefined();
+  });
+
+  it("refuses a number of three registers of which one is behind the last", () => {
+    expect(refusal("holding:65534", "INT48")).toMatchObject({
+      fault: "address_invalid",
+      message: expect.stringContaining("65534 to 65536"),
+    });
+  });
+
+  it("reads neighbours of all codings in one request", () => {
+    const points = [
+      ["holding:0", "BCD"],
+      ["holding:1@CDAB", "MOD10(4)"],
+      ["holding:5", "INT48"],
+      ["holding:8", "FLOAT16"],
+      ["holding:9.3", "bool"],
+    ].map(([text = "", type], index) => ({ index, ...parse(text, type) }));
+    expect(plan(points, limitsOf(defaults))).toMatchObject([{ start: 0, count: 10 }]);
+  });
+
+  it("shows a coded number in each order that says something else", () => {
+    const orders = (type: string) => {
+      const { address, type: published } = parse("holding:0", type);
+      return wireOf(address, published)?.orders.map(({ order }) => order);
+    };
+    expect(orders("BCD")).toEqual(["ABCD", "BADC"]);
+    expect(orders("FLOAT16")).toEqual(["ABCD", "BADC"]);
+    expect(orders("MOD10(2)")).toEqual(["ABCD", "BADC", "CDAB", "DCBA"]);
+    expect(orders("float32[4]")).toEqual(["ABCD", "BADC", "CDAB", "DCBA"]);
+    expect(orders("uint16[4]")).toEqual(["ABCD", "BADC"]);
   });
 
   it("throws nothing but the two faults, whatever the text and type", () => {

@@ -1,11 +1,14 @@
 import { type DataType, formatDataType, NUMBER_BYTES } from "../../src/model/value.ts";
 import type { Driver, WirePlaces } from "../driver.ts";
 import { WORD_ORDERS, type WordOrder } from "../lib/bytes.ts";
+import { type Coding, type CodingName, codingOf } from "../lib/coded-numbers.ts";
+import type { Encoding } from "../lib/encoding.ts";
 import { parseOrAnswer } from "../lib/spellings.ts";
 import { addressInvalid, alternatives, quote, typeMismatch } from "../lib/text.ts";
 import { ADDRESS_SPACE, type Area, FUNCTION_OF, type FunctionCode } from "./frames.ts";
 import type { ModbusSettings } from "./settings.ts";
 import { FORMS } from "./spellings.ts";
+import { parseType } from "./types.ts";
 
 /** The place where a variable lies. `start` and `length` count registers, or coils and discrete inputs. */
 export interface ModbusAddress {
@@ -17,6 +20,10 @@ export interface ModbusAddress {
   /** The lowest bit of a variable of bits in registers, 0..15, 0 the least significant; undefined for all else. */
   readonly bit: number | undefined;
   readonly order: WordOrder;
+  /** The way in which the registers code a number, where it is not that of its type. */
+  readonly coding?: CodingName;
+  /** Encoding of a text. */
+  readonly encoding?: Encoding;
 }
 
 const FORM =
@@ -37,7 +44,7 @@ interface Parsed {
  * not go together).
  */
 export const parseAddress = (text: string, type: DataType | undefined, settings: ModbusSettings): Parsed =>
-  parseOrAnswer(text, type, FORMS, (own, wanted) => parseOwn(own, wanted, settings));
+  parseOrAnswer(text, type, FORMS, (own, wanted) => parseOwn(own, wanted, settings), parseType);
 
 function parseOwn(text: string, type: DataType | undefined, settings: ModbusSettings): Parsed {
   const match = AREA_FORM.exec(text.trim());
@@ -51,30 +58,47 @@ function parseOwn(text: string, type: DataType | undefined, settings: ModbusSett
   if (bit !== undefined && bits) throw addressInvalid(text, `a ${place.area} has no bits; leave out .${bit}`);
   if (bit !== undefined && bit > 15) throw addressInvalid(text, `the bit is ${bit}, a register has 0 to 15`);
   const order = orderOf(text, orderText) ?? settings.order;
-  const whole = withCount(text, type ?? (bits || bit !== undefined ? DEFAULT_BIT : DEFAULT_REGISTER), countText);
-  const length = lengthOf(text, whole, bits, bit);
+  const coding = type && codingOf(type);
+  const whole = withCount(text, plain(type) ?? (bits || bit !== undefined ? DEFAULT_BIT : DEFAULT_REGISTER), countText);
+  const length = coding ? codedLength(text, coding, whole, bits, bit) : lengthOf(text, whole, bits, bit);
   if (place.start + length > ADDRESS_SPACE)
     throw addressInvalid(text, `it needs ${place.area} ${place.start} to ${place.start + length - 1}, the last one is 65535`);
   const [most, setting] = bits ? [settings.max_coils, "max_coils"] : [settings.max_registers, "max_registers"];
   if (length > most)
     throw typeMismatch(
       text,
-      `${formatDataType(whole)} takes ${length} ${bits ? "coils" : "registers"}, one read holds ${most} (${setting})`,
+      `${coding?.name ?? formatDataType(whole)} takes ${length} ${bits ? "coils" : "registers"}, one read holds ${most} (${setting})`,
     );
-  return { address: { unit, functionCode: FUNCTION_OF[place.area], start: place.start, length, bit, order }, type: whole };
+  const address: ModbusAddress = {
+    ...{ unit, functionCode: FUNCTION_OF[place.area], start: place.start, length, bit, order },
+    ...(coding && { coding: coding.name }),
+    ...(whole.scalar === "string" && { encoding: settings.encoding }),
+  };
+  return { address, type: whole };
 }
 
+/** The type without the driver's own word. */
+const plain = (type: DataType | undefined): DataType | undefined => {
+  if (type === undefined) return undefined;
+  const { word: _, ...rest } = type;
+  return rest;
+};
+
 /** The registers of a variable, and what they say in each order; undefined for coils and discrete inputs. Pure. */
-export function wireOf(address: ModbusAddress, { scalar }: DataType): WirePlaces<ModbusAddress> | undefined {
+export function wireOf(address: ModbusAddress, { scalar, count = 1 }: DataType): WirePlaces<ModbusAddress> | undefined {
   if (address.functionCode <= 2) return undefined;
   // In one register, the order of words says nothing.
-  const isShort = scalar === "bool" || scalar === "string" || NUMBER_BYTES[scalar === "auto" ? "uint16" : scalar] <= 2;
+  const isShort = scalar === "bool" || scalar === "string" || address.length === count;
   const orders = isShort ? WORD_ORDERS.slice(0, 2) : WORD_ORDERS;
   const isSame = (order: WordOrder): boolean => order === address.order || (isShort && isSwapped(order) === isSwapped(address.order));
   return {
-    bytes: { address: { ...address, bit: undefined, order: "ABCD" }, type: { scalar: "uint16", count: address.length } },
+    bytes: { address: { ...wordsOnly(address), bit: undefined, order: "ABCD" }, type: { scalar: "uint16", count: address.length } },
     orders: orders.map((order) => ({ order, isConfigured: isSame(order), address: { ...address, order } })),
   };
+}
+
+function wordsOnly({ coding: _, encoding: __, ...place }: ModbusAddress): ModbusAddress {
+  return place;
 }
 
 /** A device that is not a gateway answers as 255 (Messaging Guide, 4.4.1.2), an older one as 0, and most leave the factory as 1. */
@@ -135,6 +159,13 @@ function withCount(text: string, type: DataType, countText: string | undefined):
       `the address counts ${count} elements and the type ${formatDataType(type)} ${type.count}; leave out one of them`,
     );
   return { ...type, count };
+}
+
+/** Registers of a coded number, or of several. */
+function codedLength(text: string, { name, bytes }: Coding, { count = 1 }: DataType, bits: boolean, bit: number | undefined): number {
+  if (bits) throw typeMismatch(text, `coils and discrete inputs hold bool, not ${name}`);
+  if (bit !== undefined) throw typeMismatch(text, `a bit of a register is a bool, not ${name}; leave out .${bit}`);
+  return (count * bytes) / 2;
 }
 
 /** Registers or coils that a variable takes. */

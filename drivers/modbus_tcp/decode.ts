@@ -1,5 +1,7 @@
 import { type DataType, formatDataType, NUMBER_BYTES, type Reading, type Scalar } from "../../src/model/value.ts";
-import { decodeText, notANumber, numberReader } from "../lib/bytes.ts";
+import { notANumber, numberReader, type WordOrder } from "../lib/bytes.ts";
+import { CODINGS, type Coding, codedReader } from "../lib/coded-numbers.ts";
+import { AUTO, decodeText, type Encoding } from "../lib/encoding.ts";
 import type { Slot } from "../lib/reused-readings.ts";
 import type { ModbusAddress } from "./address.ts";
 
@@ -14,7 +16,8 @@ export type Decoders = Map<string, Decoder>;
 
 /** The decoder for a variable; made where `known` has none yet. NaN and ±Inf are faults, not values; in an array they are that element's. */
 export function decoderOf(address: ModbusAddress, type: DataType, known: Decoders): Decoder {
-  const key = `${formatDataType(type)} ${address.order} ${address.bit !== undefined}`;
+  const { order, bit, coding, encoding } = address;
+  const key = `${formatDataType(type)} ${order} ${bit !== undefined} ${coding} ${encoding}`;
   const decoder = known.get(key) ?? makeDecoder(address, type);
   known.set(key, decoder);
   return decoder;
@@ -28,6 +31,7 @@ export function offsetOf({ start, bit }: ModbusAddress, { scalar }: DataType, fi
 }
 
 function makeDecoder(address: ModbusAddress, type: DataType): Decoder {
+  if (address.coding !== undefined) return codedDecoder(CODINGS[address.coding], address.order, type.count);
   const { element, stride } = elementOf(address, type);
   const mayBeNoNumber = type.scalar === "float32" || type.scalar === "float64";
   if (type.count === undefined && !mayBeNoNumber)
@@ -54,10 +58,38 @@ function makeDecoder(address: ModbusAddress, type: DataType): Decoder {
   };
 }
 
+/** A number whose registers may hold none of its coding: then the reading has their bytes. */
+function codedDecoder(coding: Coding, order: WordOrder, count: number | undefined): Decoder {
+  const read = codedReader(coding, order);
+  const refused = (data: Buffer, at: number, which: string): Reading => {
+    const raw = data.toString("hex", at, at + coding.bytes);
+    return { quality: "bad", fault: "not_a_number", detail: `${which}0x${raw} is not a value of type ${coding.name}` };
+  };
+  if (count === undefined)
+    return (data, at, slot) => {
+      const value = read(data, at);
+      if (value === undefined) return refused(data, at, "");
+      const wrong = notANumber(value);
+      if (wrong !== undefined) return { quality: "bad", fault: "not_a_number", detail: wrong };
+      slot.value = value;
+      return slot;
+    };
+  return (data, at, slot) => {
+    const values: Scalar[] = [];
+    for (let i = 0; i < count; i++) {
+      const value = read(data, at + i * coding.bytes);
+      if (value === undefined) return refused(data, at + i * coding.bytes, `element ${i}: `);
+      values.push(value);
+    }
+    slot.value = values;
+    return slot;
+  };
+}
+
 type Element = (data: Buffer, at: number) => Scalar;
 
 /** How to read one element, and how far the next one is. */
-function elementOf({ bit, order }: ModbusAddress, type: DataType): { readonly element: Element; readonly stride: number } {
+function elementOf({ bit, order, encoding = AUTO }: ModbusAddress, type: DataType): { readonly element: Element; readonly stride: number } {
   const swapped = order === "BADC" || order === "DCBA";
   switch (type.scalar) {
     case "bool":
@@ -65,7 +97,7 @@ function elementOf({ bit, order }: ModbusAddress, type: DataType): { readonly el
       if (bit === undefined) return { element: (data, at) => ((data[at >> 3] ?? 0) & (1 << (at & 7))) !== 0, stride: 1 };
       return { element: registerBit(swapped), stride: 1 };
     case "string":
-      return textElement(type, swapped);
+      return textElement(type, swapped, encoding);
     case "int8":
     case "uint8": {
       const read = numberReader(type.scalar, order);
@@ -89,15 +121,16 @@ function registerBit(swapped: boolean): Element {
   };
 }
 
-function textElement({ maxBytes }: DataType, swapped: boolean): { readonly element: Element; readonly stride: number } {
+function textElement({ maxBytes }: DataType, swapped: boolean, encoding: Encoding): { readonly element: Element; readonly stride: number } {
   if (maxBytes === undefined) throw new TypeError("a string without a length cannot be read from registers");
   const stride = Math.ceil(maxBytes / 2) * 2;
   const element: Element = (data, at) => {
-    if (!swapped) return decodeText(data.subarray(at, at + maxBytes));
+    if (!swapped) return decodeText(data.subarray(at, at + maxBytes), encoding);
     return decodeText(
       Buffer.from(data.subarray(at, at + stride))
         .swap16()
         .subarray(0, maxBytes),
+      encoding,
     );
   };
   return { element, stride };

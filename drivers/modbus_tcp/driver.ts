@@ -9,6 +9,7 @@ import { FirstRequest } from "./first-request.ts";
 import { linkModbus } from "./link.ts";
 import { describeRead, limitsOf, type ModbusLimits, type ModbusRead, plan, planSteps } from "./plan.ts";
 import { type ModbusSettings, settingsSchema } from "./settings.ts";
+import { parseType } from "./types.ts";
 
 // The same limits for the same settings: the agent plans again when they are others.
 const limitsOfSettings = new WeakMap<ModbusSettings, ModbusLimits>();
@@ -36,6 +37,7 @@ export default defineDriver<ModbusTcpDetails, ModbusSettings, ModbusAddress, Mod
   // Nothing of the settings belongs to the connection: units, orders and sizes are each request's own.
   connectionKey: () => "modbus_tcp",
   limits: (_granted, settings) => knownLimits(settings),
+  parseType,
   parseAddress,
   describe: describeRead,
   wireOf,

@@ -1,5 +1,6 @@
 import * as z from "zod";
 import { WORD_ORDERS } from "../lib/bytes.ts";
+import { AUTO, encodingSetting } from "../lib/encoding.ts";
 
 /** The local options of a Modbus TCP source. */
 export const settingsSchema = z.strictObject({
@@ -8,6 +9,7 @@ export const settingsSchema = z.strictObject({
     .enum(WORD_ORDERS)
     .default("ABCD")
     .describe("Order of the bytes of a value (A the most significant) where its address names none"),
+  encoding: encodingSetting(AUTO),
   max_registers: z.int().min(1).max(125).default(125).describe("Registers in one read; small devices take fewer than 125"),
   max_coils: z.int().min(1).max(2000).default(2000).describe("Coils or discrete inputs in one read"),
   max_gap: z

@@ -83,6 +83,9 @@ export function registersOfText(text: string, registers: number): number[] {
   return Array.from({ length: registers }, (_, i) => bytes.readUInt16BE(i * 2));
 }
 
+/** The registers of decimal digits, four bits each; four of them a register. */
+export const registersOfDigits = (digits: string): number[] => (digits.match(/.{4}/g) ?? []).map((four) => Number.parseInt(four, 16));
+
 /** Puts values at an address and the ones after it. */
 export function put(table: Table, address: number, cells: readonly Cell[]): void {
   for (const [i, cell] of cells.entries()) table.set(address + i, cell);
@@ -271,6 +274,23 @@ function standardPlant(): { readonly units: ReadonlyMap<number, PlantUnit>; read
   );
   has("holding:80[3]", "float32", [0.5, -1, 4096]);
   has("holding:80", "float32[3]", [0.5, -1, 4096]);
+  put(holding, 86, registersOfDigits("1998"));
+  has("holding:86", "BCD", 1998);
+  put(holding, 87, registersOfDigits("12345678").reverse());
+  has("holding:87@CDAB", "LBCD", 12_345_678);
+  // The lowest four digits first, as meters have their energy.
+  put(holding, 89, [4567, 123, 0, 0]);
+  has("holding:89@CDAB", "MOD10(4)", 1_234_567n);
+  put(holding, 93, registersOf("int64", -140_737_488_355_328n).slice(1));
+  has("holding:93", "INT48", -140_737_488_355_328n);
+  put(holding, 96, registersOf("uint64", 281_474_976_710_654n).slice(1).reverse());
+  has("holding:96@CDAB", "UINT48", 281_474_976_710_654n);
+  // 1.5 and -2 as IEEE 754 has them in 16 bits.
+  put(holding, 99, [0x3e00, 0xc000]);
+  has("holding:99[2]", "FLOAT16", [1.5, -2]);
+  // A text of windows-1252.
+  put(holding, 101, [0x3520, 0x8000]);
+  has("holding:101", "string(4)", "5 €");
   put(holding, 65_535, [77]);
   has("holding:65535", "uint16", 77);
 

@@ -41,6 +41,15 @@ export const SPELLINGS: readonly ToolSpellings[] = [
     ],
   },
   {
+    tool: "Kepware",
+    source: "Kepware Modbus driver help, Data Types Description: BCD, LBCD, behind the address as in a tag list",
+    isFromMemory: true,
+    spellings: [
+      is("40010 BCD", "40010 with the type BCD", "1/holding 9+1 WORD_BCD ABCD"),
+      is("400010, LBCD", "400010 with the type LBCD", "1/holding 9+2 DWORD_BCD ABCD"),
+    ],
+  },
+  {
     tool: "Ignition",
     source: "Ignition manual, OPC UA Drivers, Modbus, Modbus Addressing (docs.inductiveautomation.com)",
     isFromMemory: true,
@@ -109,8 +118,16 @@ export const SPELLINGS: readonly ToolSpellings[] = [
       either("C3072", ["coil:3071", "1/coil 3071+1 bool ABCD"], ["coil:3072", "1/coil 3072+1 bool ABCD"]),
       either("DI1", ["discrete:0", "1/discrete 0+1 bool ABCD"], ["discrete:1", "1/discrete 1+1 bool ABCD"]),
       is("HR0", "holding:0 with the type int16", "1/holding 0+1 int16 ABCD"),
-      none("HRBCD1024", "BCD in registers is not read"),
-      none("IRBCD_32100", "BCD in registers is not read"),
+      either(
+        "HRBCD1024",
+        ["holding:1023 with the type BCD", "1/holding 1023+1 WORD_BCD ABCD"],
+        ["holding:1024 with the type BCD", "1/holding 1024+1 WORD_BCD ABCD"],
+      ),
+      either(
+        "IRBCD_32100",
+        ["input:99 with the type LBCD", "1/input 99+2 DWORD_BCD ABCD"],
+        ["input:100 with the type LBCD", "1/input 100+2 DWORD_BCD ABCD"],
+      ),
     ],
   },
   {
@@ -175,7 +192,7 @@ export const SPELLINGS: readonly ToolSpellings[] = [
         "2/holding:300 with the type float32",
         "2/holding 300+2 float32 ABCD",
       ),
-      none("t.input.7.FLOAT16", "floating points of 16 bits are not read"),
+      is("t.input.7.FLOAT16", "input:7 with the type FLOAT16", "1/input 7+1 FLOAT16 ABCD"),
     ],
   },
   {
@@ -208,6 +225,12 @@ export const SPELLINGS: readonly ToolSpellings[] = [
       is("holding:8 INT32 BADC", "holding:8@BADC with the type int32", "1/holding 8+2 int32 BADC"),
       is("input:3,UINT32", "input:3 with the type uint32", "1/input 3+2 uint32 ABCD"),
     ],
+  },
+  {
+    tool: "Telegraf",
+    source: "influxdata/telegraf, plugins/inputs/modbus/README.md, data_type FLOAT16-IEEE of later versions",
+    isFromMemory: true,
+    spellings: [is("holding:8 FLOAT16-IEEE", "holding:8 with the type FLOAT16", "1/holding 8+1 FLOAT16 ABCD")],
   },
   {
     tool: "Home Assistant",

@@ -33,6 +33,10 @@ const TYPES: Readonly<Record<string, string>> = {
   DOUBLE: "float64",
   FLOAT64: "float64",
   "FLOAT64-IEEE": "float64",
+  FLOAT16: "FLOAT16",
+  "FLOAT16-IEEE": "FLOAT16",
+  BCD: "BCD",
+  LBCD: "LBCD",
 };
 const AREA_OF_DIGIT: Readonly<Record<string, Area>> = { 0: "coil", 1: "discrete", 3: "input", 4: "holding" };
 const AREA_OF_WORD: Readonly<Record<string, Area>> = {
@@ -74,13 +78,13 @@ const IGNITION_TYPES: Readonly<Record<string, string>> = {
   D: "float64",
   I_64: "int64",
   UI_64: "uint64",
+  BCD: "BCD",
+  BCD_32: "LBCD",
 };
 /** Letters behind HR and IR of the AVEVA driver. */
 const AVEVA_TYPES: Readonly<Record<string, string | undefined>> = { "": undefined, S: "int16", U: "uint16", L: "int32", F: "float32" };
 const FUNCTION_AREAS: Readonly<Record<string, Area>> = { 1: "coil", 2: "discrete", 3: "holding", 4: "input" };
 const SWAPS: Readonly<Record<string, string>> = { none: "ABCD", byte: "BADC", word: "CDAB", word_byte: "DCBA" };
-
-const BCD = "BCD in registers is not read; read it as uint16 or uint32, and convert it where the value is used";
 
 interface Parts {
   readonly unit?: string | undefined;
@@ -220,7 +224,6 @@ export const FORMS: readonly Form[] = [
       const of = entry(AREA_OF_WORD, area?.toUpperCase());
       const letters = (type ?? "").toUpperCase();
       if (!of || (letters !== "" && of !== "holding" && of !== "input")) return undefined;
-      if (letters.startsWith("BCD")) return { none: BCD };
       if ((letters === "S") !== (chars !== undefined)) return undefined;
       const wanted = letters === "S" ? `string(${Number(chars)})` : entry(IGNITION_TYPES, letters);
       return counted({ unit, area: of, start: Number(number), bit, type: wanted }, "Ignition");
@@ -241,7 +244,6 @@ export const FORMS: readonly Form[] = [
     answer({ area, number, type, options = "" }) {
       const of = entry(AREA_OF_WORD, area?.toUpperCase());
       if (!of) return undefined;
-      if (type === "FLOAT16") return { none: "floating points of 16 bits are not read; read the register as uint16" };
       if (type?.endsWith("8H")) return { none: "the high byte of a register alone is not read; read the register as uint16" };
       const option = (key: RegExp): string | undefined => key.exec(options)?.[1];
       const place = { unit: option(/:slave(?:ID)?=(\d{1,3})/), area: of, start: Number(number) };
@@ -261,7 +263,7 @@ export const FORMS: readonly Form[] = [
     answer: ({ line = "" }) => answerFields(fieldsOf(line)),
   },
   {
-    tool: "Telegraf, as type and byte order of its fields",
+    tool: "Telegraf or Kepware, with the type and order of bytes behind it",
     pattern:
       /^(?<address>(?:\d{1,3}\/)?(?:[a-z]+:\d{1,5}|\d{5,6}))[\s,;:]+(?<type>[A-Z][A-Z0-9-]{2,12})(?:[\s,;:]+(?<order>[ABCD]{4}|AB|BA))?$/i,
     answer({ address = "", type, order }) {

@@ -11,6 +11,9 @@ function wide(value: boolean | number | string): Scalar {
   return typeof value === "number" && Number.isSafeInteger(value) ? BigInt(value) : value;
 }
 
+/** JSON can hold half of a surrogate pair. */
+const wellFormed = (value: boolean | number | string): Scalar => (typeof value === "string" ? value.toWellFormed() : value);
+
 /** What a plugin read, as a variable of this type; a value that is not of the type is a fault of that variable. Pure. */
 export function readingOf(raw: RawReading, wanted: DataType): Reading {
   if ("fault" in raw) return { quality: "bad", fault: raw.fault, ...(raw.detail !== undefined && { detail: raw.detail }) };
@@ -22,7 +25,8 @@ export function readingOf(raw: RawReading, wanted: DataType): Reading {
   }
   const is64 = type.scalar === "int64" || type.scalar === "uint64";
   const given = raw.value;
-  const value: Value = !is64 ? given : Array.isArray(given) ? given.map(wide) : wide(given as boolean | number | string);
+  const scalarOf = is64 ? wide : wellFormed;
+  const value: Value = Array.isArray(given) ? given.map(scalarOf) : scalarOf(given as boolean | number | string);
   const isLength = type.count === undefined || (Array.isArray(value) && value.length === type.count);
   if (!isLength || !fitsType(value, type)) return { quality: "bad", ...misfit(type, value) };
   return {

@@ -3,6 +3,7 @@ import type { Profile, ProfileVariable, RequestOf } from "../../src/model/profil
 import { valueProblem } from "../../src/model/profile-check.ts";
 import { parseTemplate, renderValue } from "../../src/model/profile-template.ts";
 import { type DataType, formatDataType, type ScalarType } from "../../src/model/value.ts";
+import type { Encoding } from "../lib/encoding.ts";
 import { addressInvalid, quote, typeMismatch } from "../lib/text.ts";
 import { rawTypeOf, scalingOf } from "./answer.ts";
 
@@ -14,6 +15,8 @@ export interface ProfileAddress {
   /** Name of the request whose answer has it, and values of that request's arguments. */
   readonly request: string;
   readonly args: readonly string[];
+  /** Encoding of a text. */
+  readonly encoding?: Encoding;
 }
 
 interface Named {

@@ -2,7 +2,9 @@ import type { BinaryFormat, ProfileVariable } from "../../src/model/profile.ts";
 import { parseBytes } from "../../src/model/profile-template.ts";
 import { type Scaling, scale } from "../../src/model/scaling.ts";
 import { NUMBER_BYTES, type NumberType, type Reading, type ScalarType } from "../../src/model/value.ts";
-import { decodeText, notANumber, numberReader } from "../lib/bytes.ts";
+import { notANumber, numberReader } from "../lib/bytes.ts";
+import { CODINGS, type CodedReader, type Coding, codedReader } from "../lib/coded-numbers.ts";
+import { AUTO, decodeText, type Encoding } from "../lib/encoding.ts";
 import { quote } from "../lib/text.ts";
 import { bytesWith, type Compiled, type CompiledError, type CompiledRequest, valuesFor } from "./compiled.ts";
 
@@ -27,11 +29,26 @@ function isError({ equals, begins, ends, contains }: CompiledError, payload: Buf
   return hasBoth && payload.length >= begins.length + ends.length && payload.includes(contains);
 }
 
-/** What the numbers of a format are. */
-export const typeOfFormat = (format: BinaryFormat): NumberType => {
-  const bits = Number(format.replace(/\D/g, ""));
-  return `${{ u: "uint", i: "int", f: "float" }[format[0] as "u" | "i" | "f"]}${bits}` as NumberType;
-};
+/** Formats whose numbers are of no type of a value, without their order. */
+const CODED: ReadonlyMap<string, Coding> = new Map([
+  ["u48", CODINGS.UINT48],
+  ["i48", CODINGS.INT48],
+  ["f16", CODINGS.FLOAT16],
+  ["bcd8", CODINGS.BYTE_BCD],
+  ["bcd16", CODINGS.WORD_BCD],
+  ["bcd32", CODINGS.DWORD_BCD],
+  ["bcd64", CODINGS.LWORD_BCD],
+]);
+
+/** The type and size of a format, and how to read one; undefined: the bytes are none. */
+function formatOf(format: BinaryFormat): { readonly type: NumberType; readonly bytes: number; readonly read: CodedReader } {
+  const stem = format.replace(/[bl]e$/, "");
+  const order = format.endsWith("le") ? "DCBA" : "ABCD";
+  const coding = CODED.get(stem);
+  if (coding) return { type: coding.scalar, bytes: coding.bytes, read: codedReader(coding, order) };
+  const type = stem.replace(/^[uif]/, (letter) => ({ u: "uint", i: "int", f: "float" })[letter] ?? "") as NumberType;
+  return { type, bytes: NUMBER_BYTES[type], read: numberReader(type, order) };
+}
 
 const scalings = new WeakMap<ProfileVariable, Scaling>();
 
@@ -46,13 +63,13 @@ export function scalingOf(variable: ProfileVariable): Scaling | undefined {
 
 /** The type that a variable is read as, before it is scaled. */
 export function rawTypeOf({ bytes, type }: ProfileVariable): ScalarType {
-  if (bytes) return bytes.bit === undefined ? typeOfFormat(bytes.format) : "bool";
+  if (bytes) return bytes.bit === undefined ? formatOf(bytes.format).type : "bool";
   return type ?? "float64";
 }
 
 /** What an answer says of a variable, as `raw`. Pure, never throws. */
-export function readingOf(variable: ProfileVariable, body: Buffer, raw: ScalarType): Reading {
-  const reading = variable.bytes ? binaryReading(variable.bytes, body) : textReading(variable, body, raw);
+export function readingOf(variable: ProfileVariable, body: Buffer, raw: ScalarType, encoding: Encoding = AUTO): Reading {
+  const reading = variable.bytes ? binaryReading(variable.bytes, body) : textReading(variable, body, raw, encoding);
   const scaling = scalingOf(variable);
   return scaling ? scale(reading, scaling, raw === "float32") : reading;
 }
@@ -60,19 +77,20 @@ export function readingOf(variable: ProfileVariable, body: Buffer, raw: ScalarTy
 const bad = (fault: "not_found" | "not_a_number" | "out_of_range", detail: string): Reading => ({ quality: "bad", fault, detail });
 
 function binaryReading({ at, format, bit }: NonNullable<ProfileVariable["bytes"]>, body: Buffer): Reading {
-  const type = typeOfFormat(format);
-  if (at + NUMBER_BYTES[type] > body.length)
-    return bad("not_found", `the answer has ${body.length} bytes, and the value is at ${at} to ${at + NUMBER_BYTES[type] - 1}`);
-  const value = numberReader(type, format.endsWith("le") ? "DCBA" : "ABCD")(body, at);
+  const { bytes, read } = formatOf(format);
+  if (at + bytes > body.length)
+    return bad("not_found", `the answer has ${body.length} bytes, and the value is at ${at} to ${at + bytes - 1}`);
+  const value = read(body, at);
+  if (value === undefined) return bad("not_a_number", `0x${body.toString("hex", at, at + bytes)} is not a value of the format ${format}`);
   if (bit !== undefined) return { quality: "good", value: ((BigInt(value) >> BigInt(bit)) & 1n) === 1n };
   const wrong = notANumber(value);
   return wrong === undefined ? { quality: "good", value } : bad("not_a_number", wrong);
 }
 
-function textReading(variable: ProfileVariable, body: Buffer, raw: ScalarType): Reading {
+function textReading(variable: ProfileVariable, body: Buffer, raw: ScalarType, encoding: Encoding): Reading {
   const found = textIn(variable, body);
   if (typeof found === "string") return bad("not_found", found);
-  if (raw === "string") return { quality: "good", value: decodeText(found) };
+  if (raw === "string") return { quality: "good", value: decodeText(found, encoding) };
   const text = found.toString("latin1").trim();
   if (raw !== "bool") return numberReading(variable, text, raw);
   if (text === (variable.true ?? "1")) return { quality: "good", value: true };

@@ -60,9 +60,10 @@ export function profileDriver<D extends { readonly host: string; readonly port: 
       ];
       return problems.length === 0 ? undefined : { condition: "configuration_invalid", detail: problems.join("; ") };
     },
-    parseAddress(text, wanted, { profile }) {
+    parseAddress(text, wanted, { profile, encoding }) {
       if (!profile) throw new FaultError("address_invalid", `${quote(text)} has no meaning yet: ${unboundWords(type)}`);
-      return parseAddress(text, wanted, profile);
+      const { address, type: settled } = parseAddress(text, wanted, profile);
+      return { address: { ...address, encoding }, type: settled };
     },
     describe: describeRequest,
     plan,

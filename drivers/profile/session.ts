@@ -73,7 +73,7 @@ export class ProfileSession implements Session<ProfileAddress, ProfileRequest, L
     try {
       const answer = await this.#answerTo(compiled, args, ctx);
       if ("error" in answer) return errorReadings(answer.error, request);
-      return points.map(({ address }) => readingOf(address.variable, answer.body, address.raw));
+      return points.map(({ address }) => readingOf(address.variable, answer.body, address.raw, address.encoding));
     } catch (error) {
       if (!(error instanceof NotSent)) throw error;
       return points.map(() => ({ quality: "bad", fault: error.fault, detail: error.message }));

@@ -2,7 +2,7 @@ import * as z from "zod";
 import { pluginSchema } from "../../src/model/binding.ts";
 import { networkSchema } from "../../src/model/policy.ts";
 import { type Profile, profileSchema } from "../../src/model/profile.ts";
-
+import { AUTO, encodingSetting } from "../lib/encoding.ts";
 import type { ParameterSettings } from "./compiled.ts";
 
 const PROFILE = "File with the profile of this source; absent: the one that bindings names for its type";
@@ -56,6 +56,7 @@ export const settingsSchema = z.strictObject({
       ctx.addIssue({ code: "custom", message: "expected NAME=VALUE,NAME=VALUE" });
       return {};
     }),
+  encoding: encodingSetting(AUTO),
   listen: listen
     .optional()
     .describe("Where the device connects to, of a profile with role: listener; policy.yaml opens the address (listen)"),

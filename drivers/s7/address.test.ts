@@ -5,6 +5,9 @@ import { formatDataType } from "../../src/model/value.ts";
 import { typeOf } from "../driver.ts";
 import { kindOf, parseType } from "../lib/step7-types.ts";
 import { parseAddress } from "./address.ts";
+import { settingsSchema } from "./settings.ts";
+
+const SETTINGS = settingsSchema.parse({});
 
 const typed = (text: string | undefined) => {
   if (text === undefined) return undefined;
@@ -14,13 +17,13 @@ const typed = (text: string | undefined) => {
 };
 /** `area block start+length .bit kind(chars) type`. */
 const read = (text: string, word?: string): string => {
-  const { address, type } = parseAddress(text, typed(word));
+  const { address, type } = parseAddress(text, typed(word), SETTINGS);
   const { area, block, start, length, bit, kind, chars } = address;
   return `${area}${block === 0 ? "" : block} ${start}+${length}${kind === "BOOL" ? `.${bit}` : ""} ${kind}${chars === undefined ? "" : `(${chars})`} ${formatDataType(type)}`;
 };
 const refusal = (text: string, word?: string): FaultError => {
   try {
-    parseAddress(text, typed(word));
+    parseAddress(text, typed(word), SETTINGS);
   } catch (error) {
     if (error instanceof FaultError) return error;
     throw error;
@@ -173,7 +176,7 @@ describe("addresses", () => {
     fc.assert(
       fc.property(near, fc.constantFrom(undefined, "INT", "bool", "STRING[20]", "DTL[2]"), (text, word) => {
         try {
-          const { address, type } = parseAddress(text, typed(word));
+          const { address, type } = parseAddress(text, typed(word), SETTINGS);
           expect(address.length).toBeGreaterThan(0);
           expect(type.word).toBeUndefined();
         } catch (error) {

@@ -1,9 +1,11 @@
 import { FaultError } from "../../src/model/fault.ts";
 import { type DataType, formatDataType, MAX_COUNT } from "../../src/model/value.ts";
 import type { WirePlaces } from "../driver.ts";
+import type { Encoding } from "../lib/encoding.ts";
 import { ambiguous, parseOrAnswer, typed } from "../lib/spellings.ts";
 import { ADDRESS_WORDS, dataTypeOf, KINDS, type Kind, type KindOf, kindOf, MAX_CHARS, parseType, sizeOf } from "../lib/step7-types.ts";
 import { addressInvalid, quote, typeMismatch } from "../lib/text.ts";
+import type { S7Settings } from "./settings.ts";
 import { FORMS } from "./spellings.ts";
 
 /** The place where the controller keeps values, by its international letters. */
@@ -23,6 +25,8 @@ export interface S7Address {
   readonly kind: Kind;
   /** Of a string, or of a text of several CHAR. */
   readonly chars: number | undefined;
+  /** Encoding of a text whose characters are bytes; absent for all others. */
+  readonly encoding?: Encoding;
 }
 
 const FORM =
@@ -74,9 +78,10 @@ interface Parsed {
  * Throws FaultError: `address_invalid` (the text, with our words for an address of another tool), `type_mismatch` (type and address contradict
  * each other).
  */
-export const parseAddress = (text: string, type: DataType | undefined): Parsed => parseOrAnswer(text, type, FORMS, parseOwn, parseType);
+export const parseAddress = (text: string, type: DataType | undefined, settings: Pick<S7Settings, "encoding">): Parsed =>
+  parseOrAnswer(text, type, FORMS, (own, wanted) => parseOwn(own, wanted, settings), parseType);
 
-function parseOwn(text: string, type: DataType | undefined): Parsed {
+function parseOwn(text: string, type: DataType | undefined, { encoding }: Pick<S7Settings, "encoding">): Parsed {
   const located = locate(text);
   const whole = typeFor(text, located, type);
   const { kind, chars, count } = whole;
@@ -88,7 +93,8 @@ function parseOwn(text: string, type: DataType | undefined): Parsed {
   const length = area === "T" || area === "C" ? (count ?? 1) : sizeOf(whole, bit);
   const last = area === "T" || area === "C" ? MAX_BLOCK : MAX_BYTE;
   if (start + length - 1 > last) throw addressInvalid(text, `it ends at ${start + length - 1}, the last one is ${last}`);
-  return { address: { area, block, start, length, bit, kind, chars }, type: dataTypeOf(whole) };
+  const isText = kind === "STRING" || kind === "CHAR";
+  return { address: { area, block, start, length, bit, kind, chars, ...(isText && { encoding }) }, type: dataTypeOf(whole) };
 }
 
 function locate(text: string): Located {

@@ -5,10 +5,13 @@ import { typeOf } from "../driver.ts";
 import { parseType } from "../lib/step7-types.ts";
 import { parseAddress } from "./address.ts";
 import { decoderOf } from "./decode.ts";
+import { settingsSchema } from "./settings.ts";
+
+const SETTINGS = settingsSchema.parse({});
 
 const hex = (text: string): Buffer => Buffer.from(text.replaceAll(" ", ""), "hex");
-function decode(word: string, bytes: Buffer, address = "DB1.DBX0.0"): Reading {
-  const parsed = parseAddress(address, typeOf({ parseType }, word));
+function decode(word: string, bytes: Buffer, address = "DB1.DBX0.0", settings = SETTINGS): Reading {
+  const parsed = parseAddress(address, typeOf({ parseType }, word), settings);
   return decoderOf(parsed.address, parsed.type, new Map())(bytes, 0, { quality: "good", value: 0 });
 }
 const text = (characters: string) => Buffer.from(characters, "latin1").toString("hex");
@@ -55,7 +58,30 @@ describe("values", () => {
     ["S5TIME", "0127", 1270],
     ["S5TIME", "3999", 9_990_000],
     ["COUNTER", "0999", 999],
+    ["BYTE_BCD", "42", 42],
+    ["BCD", "1998", 1998],
+    ["LBCD", "12345678", 12_345_678],
+    ["LWORD_BCD", "9999999999999999", 9_999_999_999_999_999n],
+    // Statement List for S7-300 and S7-400, BTI: +915 and, with the sign F, -157.
+    ["BCD16", "0915", 915],
+    ["BCD16", "f157", -157],
+    ["BCD32", "f9999999", -9_999_999],
+    ["BCD[2]", "0042 9999", [42, 9999]],
+    ["CHAR", "80", "€"],
+    ["STRING[4]", "04 03 93 41 94", "“A”"],
+    // Halves of surrogate pairs, alone and within a text.
+    ["WCHAR", "d83d", "\ufffd"],
+    ["WCHAR[2]", "d83d de42", ["\ufffd", "\ufffd"]],
+    ["WSTRING[3]", "0003 0003 d83d de42 d83d", "🙂\ufffd"],
   ])("%s %s", (word, bytes, value) => expect(decode(word, hex(bytes))).toEqual({ quality: "good", value }));
+
+  it.each([
+    ["CHAR(4)", "b1c3 2031", "泵 1"],
+    ["STRING[4]", "04 04 b1c3 2031", "泵 1"],
+  ])("reads %s in the encoding of the source", (word, bytes, value) => {
+    const settings = settingsSchema.parse({ encoding: "gbk" });
+    expect(decode(word, hex(bytes), "DB1.DBB0", settings)).toEqual({ quality: "good", value });
+  });
 
   it("takes the bit that the address names", () => {
     expect([0, 1, 2, 3, 4, 5, 6, 7].map((bit) => decode("BOOL", hex("a5"), `M0.${bit}`))).toEqual(
@@ -65,6 +91,9 @@ describe("values", () => {
   });
 
   it.each([
+    ["BCD", "12a4", "0x12a4 is not a value of type WORD_BCD"],
+    ["BCD16", "1234", "0x1234 is not a value of type BCD16"],
+    ["LBCD[2]", "00000001 0000000f", "element 1: 0x0000000f is not a value of type DWORD_BCD"],
     ["REAL", "7fc00000", "NaN"],
     ["LREAL", "fff0000000000000", "-Infinity"],
     ["S5TIME", "0a00", "0x0a00 is not a value of type S5TIME"],
@@ -85,6 +114,12 @@ describe("values", () => {
     const words = [
       "BOOL[9]",
       "CHAR(30)",
+      "BYTE_BCD",
+      "BCD",
+      "LBCD",
+      "LWORD_BCD",
+      "BCD16",
+      "BCD32",
       "WCHAR",
       "STRING[30]",
       "WSTRING[14]",

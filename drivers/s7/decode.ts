@@ -1,5 +1,7 @@
 import type { DataType, Reading, Scalar } from "../../src/model/value.ts";
 import { notANumber, numberReader } from "../lib/bytes.ts";
+import { CODINGS, codedReader } from "../lib/coded-numbers.ts";
+import { decodeAll, decodeText, decodeWide, type Encoding, WESTERN } from "../lib/encoding.ts";
 import type { Slot } from "../lib/reused-readings.ts";
 import { dataTypeOf, KINDS, type Kind, strideOf } from "../lib/step7-types.ts";
 import { counterOf, dateAndTimeText, dateText, dtlText, ldtText, s5Time, stringOf, wideStringOf } from "../lib/step7-values.ts";
@@ -16,16 +18,16 @@ type Element = (data: Buffer, at: number) => Scalar | undefined;
 
 /** The decoder for a variable; made where `known` has none yet. */
 export function decoderOf(address: S7Address, type: DataType, known: Decoders): Decoder {
-  const { kind, bit, chars } = address;
-  const key = `${kind} ${bit} ${chars} ${type.count}`;
+  const { kind, bit, chars, encoding } = address;
+  const key = `${kind} ${bit} ${chars} ${type.count} ${encoding}`;
   const decoder = known.get(key) ?? makeDecoder(address, type.count);
   known.set(key, decoder);
   return decoder;
 }
 
-function makeDecoder({ kind, bit, chars }: S7Address, count: number | undefined): Decoder {
+function makeDecoder({ kind, bit, chars, encoding }: S7Address, count: number | undefined): Decoder {
   if (kind === "BOOL") return count === undefined ? oneBit(bit) : severalBits(bit, count);
-  const element = elementOf(kind, chars);
+  const element = elementOf(kind, chars, encoding);
   if (count === undefined) return one(kind, element);
   const stride = strideOf(kind, chars);
   return (data, at, slot) => {
@@ -74,16 +76,19 @@ function refused(data: Buffer, at: number, kind: Kind, value: Scalar | undefined
 }
 
 /** How to read one element. */
-function elementOf(kind: Kind, chars: number | undefined): Element {
+function elementOf(kind: Kind, chars: number | undefined, encoding: Encoding = WESTERN): Element {
   switch (kind) {
     case "BOOL":
       throw new TypeError("a BOOL is not an element of bytes");
     case "CHAR":
-      return chars === undefined ? (data, at) => data.toString("latin1", at, at + 1) : textOf(chars);
+      // Characters that are packed without a length end with the first NUL; one of them is what it is.
+      return chars === undefined
+        ? (data, at) => decodeAll(data.subarray(at, at + 1), encoding)
+        : (data, at) => decodeText(data.subarray(at, at + chars), encoding);
     case "WCHAR":
-      return (data, at) => String.fromCharCode(data.readUInt16BE(at));
+      return (data, at) => decodeWide(data.subarray(at, at + 2));
     case "STRING":
-      return stringOf(chars ?? 0);
+      return stringOf(chars ?? 0, encoding);
     case "WSTRING":
       return wideStringOf(chars ?? 0);
     case "DATE":
@@ -98,6 +103,13 @@ function elementOf(kind: Kind, chars: number | undefined): Element {
       return s5Time;
     case "COUNTER":
       return counterOf;
+    case "BYTE_BCD":
+    case "WORD_BCD":
+    case "DWORD_BCD":
+    case "LWORD_BCD":
+    case "BCD16":
+    case "BCD32":
+      return codedReader(CODINGS[kind], "ABCD");
     default:
       return numberOf(kind);
   }
@@ -109,11 +121,3 @@ function numberOf(kind: Kind): Element {
   if (scalar === "auto" || scalar === "bool" || scalar === "string") throw new TypeError(`${kind} is not a number`);
   return numberReader(scalar, "ABCD");
 }
-
-/** Characters that are packed without a length, up to the first NUL and without trailing blanks. */
-const textOf =
-  (chars: number): Element =>
-  (data, at) => {
-    const end = data.subarray(at, at + chars).indexOf(0);
-    return data.toString("latin1", at, at + (end < 0 ? chars : end)).trimEnd();
-  };

@@ -31,7 +31,7 @@ export default defineDriver<S7Details, S7Settings, S7Address, S7Read, S7Limits>(
   habitSettings: (habit) => (habit === "one_in_flight" ? { in_flight: 1 } : undefined),
   otherWays,
   parseType,
-  parseAddress: (text, type) => parseAddress(text, type),
+  parseAddress,
   describe: describeRead,
   wireOf,
   answerBytes: ({ items }) => items.reduce((sum, { bytes }) => sum + bytes, 0),

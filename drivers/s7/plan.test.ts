@@ -6,6 +6,9 @@ import { parseType } from "../lib/step7-types.ts";
 import { parseAddress, type S7Address } from "./address.ts";
 import { answerBytes, itemsRoom, maxItemBytes } from "./frames.ts";
 import { describeRead, plan, type S7Limits } from "./plan.ts";
+import { settingsSchema } from "./settings.ts";
+
+const SETTINGS = settingsSchema.parse({});
 
 const limits = (pduBytes: number, more: Partial<S7Limits> = {}): S7Limits => ({
   maxPoints: 1000,
@@ -19,7 +22,7 @@ const limits = (pduBytes: number, more: Partial<S7Limits> = {}): S7Limits => ({
 const pointsOf = (...texts: string[]): Point<S7Address>[] =>
   texts.map((text, index) => {
     const [address = "", word] = text.split(":");
-    return { index, ...parseAddress(address, word === undefined ? undefined : typeOf({ parseType }, word)) };
+    return { index, ...parseAddress(address, word === undefined ? undefined : typeOf({ parseType }, word), SETTINGS) };
   });
 const planned = (texts: readonly string[], with_ = limits(480), apart: readonly number[] = []) => {
   const points = pointsOf(...texts);

@@ -1,4 +1,5 @@
 import * as z from "zod";
+import { encodingSetting, WESTERN } from "../lib/encoding.ts";
 
 const tsap = z
   .string()
@@ -13,6 +14,7 @@ export const settingsSchema = z.strictObject({
     .describe("Which of the controller's connections is used: op (panels), basic (S7), pg (programming devices), raw (TSAPs as below)"),
   local_tsap: tsap.describe("TSAP of the collector with connection_type raw, as LOGO!Soft shows it"),
   remote_tsap: tsap.describe("TSAP of the controller with connection_type raw"),
+  encoding: encodingSetting(WESTERN),
   pdu_size: z
     .int()
     .min(112)

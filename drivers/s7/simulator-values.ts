@@ -80,6 +80,10 @@ function wideStringOf(text: string, max: number): Buffer {
   });
 }
 
+const digitsOf = (value: S7Value, digits: number): Buffer => Buffer.from(String(value).padStart(digits, "0"), "hex");
+const signedDigitsOf = (value: S7Value, digits: number): Buffer =>
+  Buffer.from(`${Number(value) < 0 ? "f" : "0"}${String(value).replace("-", "").padStart(digits, "0")}`, "hex");
+
 const ENCODE: Readonly<Record<string, (value: S7Value) => Buffer>> = {
   BYTE: (value) => Buffer.of(Number(value)),
   USINT: (value) => Buffer.of(Number(value)),
@@ -113,6 +117,14 @@ const ENCODE: Readonly<Record<string, (value: S7Value) => Buffer>> = {
     return sized(8, (b) => b.writeBigInt64BE(BigInt(date.getTime()) * NS_PER_MS + BigInt(ns)));
   },
   S5TIME: (value) => sized(2, (b) => b.writeUInt16BE(s5TimeWord(Number(value)))),
+  // Decimal digits, one in four bits.
+  BYTE_BCD: (value) => digitsOf(value, 2),
+  BCD: (value) => digitsOf(value, 4),
+  LBCD: (value) => digitsOf(value, 8),
+  LWORD_BCD: (value) => digitsOf(value, 16),
+  // Four bits for the sign, 0 or F, before the digits.
+  BCD16: (value) => signedDigitsOf(value, 3),
+  BCD32: (value) => signedDigitsOf(value, 7),
   COUNTER: (value) => sized(2, (b) => b.writeUInt16BE(counterWord(Number(value)))),
 };
 

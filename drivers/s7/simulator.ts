@@ -50,6 +50,13 @@ const ROWS: readonly Row[] = [
   ["DB1", 38, "LINT", -9_007_199_254_740_993n, "DB1.DBB38", "DB1.DBB38 = int64"],
   ["DB1", 46, "ULINT", 18_446_744_073_709_551_615n, "DB1.DBB46", "DB1.DBB46 = uint64"],
   ["DB1", 54, "LWORD", 0x0102030405060708n, "DB1.DBB54"],
+  ["DB1", 62, "BCD", 1998, "DB1.DBW62", "DB1.DBW62 = WORD_BCD"],
+  ["DB1", 64, "LBCD", 12_345_678, "DB1.DBD64", "DB1.DBD64 = DWORD_BCD"],
+  ["DB1", 68, "LWORD_BCD", 9_876_543_210_987_654n, "DB1.DBB68"],
+  ["DB1", 76, "BCD16", -157, "DB1.DBW76"],
+  ["DB1", 78, "BCD32", -9_999_999, "DB1.DBD78"],
+  ["DB1", 82, "BYTE_BCD", 42, "DB1.DBB82"],
+  ["DB1", 84, "BCD", [0, 42, 9999], "DB1.DBW84"],
 
   ["DB2", 0, "STRING[20]", "Mühle 1", "DB2.DBB0", "DB2.DBB0 = string(20)"],
   ["DB2", 22, "WSTRING[10]", "Ωmega 7", "DB2.DBB22"],
@@ -113,7 +120,7 @@ const BITS: readonly (readonly [
 ];
 
 const AREA_BYTES: Readonly<Record<string, number>> = {
-  DB1: 62,
+  DB1: 90,
   DB2: 136,
   DB3: 704,
   DB4: 65_536,

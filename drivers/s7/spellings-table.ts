@@ -144,7 +144,16 @@ export const SPELLINGS: readonly ToolSpellings[] = [
       is("DI6,BYTE4,10", "DI6.DIB4[10]", "DI6 4+10 BYTE uint8[10]"),
       is("MS10,20", "M,STRING10.20", "M 10+22 STRING(20) string(20)"),
       is("FW8", "MW8", "M 8+2 WORD uint16"),
-      none("DB23,DINT10BCD", "BCD in words is not read"),
+    ],
+  },
+  {
+    tool: "Wonderware (SIMATIC NET S7)",
+    source: "Wonderware Siemens SIMATIC NET S7 I/O Server, User's Guide, Item Names, ranges of the suffix BCD",
+    isFromMemory: true,
+    spellings: [
+      is("DB23,DINT10BCD", "DB23.DBD10 with the type BCD32", "DB23 10+4 BCD32 int32"),
+      is("DB23,W10BCD", "DB23.DBW10 with the type BCD", "DB23 10+2 WORD_BCD uint16"),
+      is("DI6,INT4BCD", "DI6.DIW4 with the type BCD16", "DI6 4+2 BCD16 int16"),
     ],
   },
   {

@@ -83,6 +83,16 @@ const LOGO_BITS: Readonly<Record<string, number>> = { NI: 1246, NQ: 1390 };
 const WORDS = "[A-Za-z_]{1,14}?|S5TIME";
 const DIMENSIONS = String.raw`(?:\[(?<dimensions>\d{1,5}(?:(?:,|\]\[)\d{1,5}){0,2})\])?`;
 
+/** Width and type of what has the suffix BCD; whole numbers have a sign. */
+const BCD_OF: Readonly<Record<string, readonly [width: string, type: string]>> = {
+  W: ["W", "BCD"],
+  WORD: ["W", "BCD"],
+  INT: ["W", "BCD16"],
+  D: ["D", "LBCD"],
+  DWORD: ["D", "LBCD"],
+  DINT: ["D", "BCD32"],
+};
+
 /** The more particular first. */
 export const FORMS: readonly Form[] = [
   {
@@ -222,8 +232,12 @@ export const FORMS: readonly Form[] = [
   },
   {
     tool: "Wonderware (SIMATIC NET S7)",
-    pattern: /^D[BI]\d{1,5},(?:W|WORD|INT|DINT|DWORD|D)\d{1,7}BCD$/i,
-    answer: () => ({ none: "BCD in words is not read; read the word without BCD, and convert it where the value is used" }),
+    pattern: /^(?<block>D(?<letter>[BI])\d{1,5}),(?<word>W|WORD|INT|DINT|DWORD|D)(?<byte>\d{1,7})BCD$/i,
+    answer({ block = "", letter = "", word = "", byte }) {
+      const [width, type] = BCD_OF[word.toUpperCase()] ?? [];
+      if (width === undefined) return undefined;
+      return { write: typed(`${block.toUpperCase()}.D${letter.toUpperCase()}${width}${byte}`, type) };
+    },
   },
   {
     tool: "Ignition",

@@ -110,6 +110,8 @@ describe("nodes7", () => {
     await fc.assert(
       fc.asyncProperty(content, async ({ bytes, text, reals, lreal, moment }) => {
         for (const [i, area] of ["DB1", "M", "I", "Q"].entries()) memory.areas.get(area)?.set(bytes.subarray(i * BYTES, (i + 1) * BYTES));
+        // nodes7 gives the bytes 80 to 9F of a CHAR as control characters, we as those of windows-1252.
+        memory.areas.get("DB1")?.set([(bytes[11] ?? 0) & 0x7f], 11);
         const pad = (n: number, digits = 2) => String(n).padStart(digits, "0");
         const at = `${moment.year}-${pad(moment.month)}-${pad(moment.day)}T${pad(moment.hour)}:30:${pad(moment.second)}.${pad(moment.ms, 3)}`;
         memory.put("DB1", 46, "REAL", reals.slice(0, 5));

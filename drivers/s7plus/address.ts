@@ -1,9 +1,11 @@
 import { type DataType, formatDataType } from "../../src/model/value.ts";
 import type { WirePlaces } from "../driver.ts";
+import type { Encoding } from "../lib/encoding.ts";
 import { answerFor, parseOrAnswer } from "../lib/spellings.ts";
 import { dataTypeOf, type Kind, type KindOf, kindOf, parseType } from "../lib/step7-types.ts";
 import { addressInvalid, typeMismatch } from "../lib/text.ts";
 import { AREA, type Path } from "./requests.ts";
+import type { S7plusSettings } from "./settings.ts";
 import { FORMS } from "./spellings.ts";
 
 /** One level of a symbol: a name, and which element where it is an array. */
@@ -38,6 +40,8 @@ export interface PlusAddress {
   readonly place: Place | undefined;
   /** Its bytes are read as they come, instead of the value. */
   readonly isRaw?: true;
+  /** Encoding of texts whose characters are bytes. */
+  readonly encoding?: Encoding;
 }
 
 const MAX_TEXT = 1000;
@@ -63,7 +67,10 @@ interface Parsed {
  * Symbols as the engineering tool writes them, and access strings. Pure. Throws FaultError: `address_invalid` (the text, with our words for an
  * address of another tool), `type_mismatch` (no value of that type can be there).
  */
-export const parseAddress = (text: string, type: DataType | undefined): Parsed => parseOrAnswer(text, type, FORMS, parseOwn, parseType);
+export function parseAddress(text: string, type: DataType | undefined, { encoding }: Pick<S7plusSettings, "encoding">): Parsed {
+  const parsed = parseOrAnswer(text, type, FORMS, parseOwn, parseType);
+  return { ...parsed, address: { ...parsed.address, encoding } };
+}
 
 /** The answer to a symbol that the program does not have: absolute addresses have the form of symbols. Undefined: no form fits. Pure. */
 export const otherMeaning = (text: string): string | undefined => answerFor(text, FORMS, parseOwn, parseType);

@@ -1,5 +1,7 @@
 import { type DataType, formatDataType, type Reading, type Scalar } from "../../src/model/value.ts";
 import { notANumber } from "../lib/bytes.ts";
+import { codedReader, CODINGS as DIGITS, type Coding as Digits } from "../lib/coded-numbers.ts";
+import { decodeAll, decodeWide, type Encoding, WESTERN } from "../lib/encoding.ts";
 import type { Slot } from "../lib/reused-readings.ts";
 import { dataTypeOf, type Kind } from "../lib/step7-types.ts";
 import { dateAndTimeText, dateText, dtlText, ldtText, s5Time, stringOf, wideStringOf } from "../lib/step7-values.ts";
@@ -37,6 +39,23 @@ const ofBytes = (count: number, read: (bytes: Buffer, at: number) => Scalar | un
   },
 });
 
+/** A number as its bytes; nothing is awaited between filling and reading them. */
+const whole = Buffer.alloc(8);
+/** Decimal digits in a number, which may have any length on the wire. */
+function digitsIn(digits: Digits, ...types: readonly number[]): Coding {
+  const read = codedReader(digits, "ABCD");
+  return {
+    wires: wires(...types),
+    read(cursor, wire) {
+      whole.writeBigUInt64BE(BigInt(readScalar(cursor, wire)));
+      return read(whole, whole.length - digits.bytes);
+    },
+  };
+}
+
+const charOf = (encoding: Encoding): Coding =>
+  ofBytes(1, (bytes, at) => decodeAll(bytes.subarray(at, at + 1), encoding), WIRE.usint, WIRE.byte);
+
 /** Kinds of one value each, as the CPU sends them. */
 const CODINGS: Readonly<Partial<Record<Kind, Coding>>> = {
   BOOL: asIs(WIRE.bool),
@@ -55,11 +74,16 @@ const CODINGS: Readonly<Partial<Record<Kind, Coding>>> = {
   TOD: asIs(WIRE.udint, WIRE.dword),
   LTOD: asIs(WIRE.ulint, WIRE.lword),
   COUNTER: asIs(WIRE.uint, WIRE.word),
-  CHAR: ofBytes(1, (bytes, at) => bytes.toString("latin1", at, at + 1), WIRE.usint, WIRE.byte),
-  WCHAR: ofBytes(2, (bytes, at) => String.fromCharCode(bytes.readUInt16BE(at)).toWellFormed(), WIRE.uint, WIRE.word),
+  WCHAR: ofBytes(2, (bytes, at) => decodeWide(bytes.subarray(at, at + 2)), WIRE.uint, WIRE.word),
   DATE: ofBytes(2, dateText, WIRE.uint, WIRE.word),
   S5TIME: ofBytes(2, s5Time, WIRE.word, WIRE.uint),
   LDT: ofBytes(8, ldtText, WIRE.timestamp),
+  BYTE_BCD: digitsIn(DIGITS.BYTE_BCD, WIRE.usint, WIRE.byte),
+  WORD_BCD: digitsIn(DIGITS.WORD_BCD, WIRE.uint, WIRE.word),
+  DWORD_BCD: digitsIn(DIGITS.DWORD_BCD, WIRE.udint, WIRE.dword),
+  LWORD_BCD: digitsIn(DIGITS.LWORD_BCD, WIRE.ulint, WIRE.lword),
+  BCD16: digitsIn(DIGITS.BCD16, WIRE.uint, WIRE.word),
+  BCD32: digitsIn(DIGITS.BCD32, WIRE.udint, WIRE.dword),
 };
 
 /** Kinds that come as an array: bytes of one element of it, how many at least, and what they mean. */
@@ -67,11 +91,14 @@ interface Packed {
   readonly wires: number;
   readonly bytes: number;
   readonly min: number;
-  readonly read: (bytes: Buffer, at: number, count: number) => Scalar | undefined;
+  readonly read: (bytes: Buffer, at: number, count: number, encoding: Encoding) => Scalar | undefined;
 }
 
 const PACKED: Readonly<Partial<Record<Kind, Packed>>> = {
-  STRING: { wires: wires(WIRE.usint, WIRE.byte), bytes: 1, min: 2, read: (bytes, at, count) => stringOf(count - 2)(bytes, at) },
+  STRING: {
+    ...{ wires: wires(WIRE.usint, WIRE.byte), bytes: 1, min: 2 },
+    read: (bytes, at, count, encoding) => stringOf(count - 2, encoding)(bytes, at),
+  },
   WSTRING: { wires: wires(WIRE.uint, WIRE.word), bytes: 2, min: 2, read: (bytes, at, count) => wideStringOf(count - 2)(bytes, at) },
   DT: { wires: wires(WIRE.usint, WIRE.byte), bytes: 1, min: 8, read: (bytes, at) => dateAndTimeText(bytes, at) },
 };
@@ -79,24 +106,28 @@ const PACKED: Readonly<Partial<Record<Kind, Packed>>> = {
 const DTL_ID = 0x0200_0043;
 const DTL_BYTES = 12;
 
+/** The form in which a value is read. */
+interface Readable {
+  readonly kind: Kind | undefined;
+  readonly count: number | undefined;
+  /** Encoding of a text whose characters are bytes. */
+  readonly encoding?: Encoding | undefined;
+}
+
 /**
  * The decoder for a variable; `known` keeps those that were made. `kind` undefined: as the value itself says. `auto`: the type that each
  * reading brings, of a variable that has none of its own.
  */
-export function decoderOf(
-  { kind, count }: { readonly kind: Kind | undefined; readonly count: number | undefined },
-  auto: DataType | undefined,
-  known: Map<string, Decoder>,
-): Decoder {
-  const key = `${kind} ${count} ${auto && formatDataType(auto)}`;
-  const decoder = known.get(key) ?? makeDecoder(kind, count, auto);
+export function decoderOf({ kind, count, encoding }: Readable, auto: DataType | undefined, known: Map<string, Decoder>): Decoder {
+  const key = `${kind} ${count} ${encoding} ${auto && formatDataType(auto)}`;
+  const decoder = known.get(key) ?? makeDecoder({ kind, count, encoding }, auto);
   known.set(key, decoder);
   return decoder;
 }
 
-function makeDecoder(kind: Kind | undefined, count: number | undefined, auto: DataType | undefined): Decoder {
+function makeDecoder({ kind, count, encoding = WESTERN }: Readable, auto: DataType | undefined): Decoder {
   if (kind === undefined) return anyValue;
-  const decoder = plainDecoder(kind, count);
+  const decoder = plainDecoder(kind, count, encoding);
   if (!auto) return decoder;
   return (cursor, slot) => {
     const reading = decoder(cursor, slot);
@@ -105,11 +136,11 @@ function makeDecoder(kind: Kind | undefined, count: number | undefined, auto: Da
   };
 }
 
-function plainDecoder(kind: Kind, count: number | undefined): Decoder {
+function plainDecoder(kind: Kind, count: number | undefined, encoding: Encoding): Decoder {
   if (kind === "DTL") return dtl;
   const packed = PACKED[kind];
-  if (packed) return packedDecoder(kind, packed);
-  const coding = CODINGS[kind];
+  if (packed) return packedDecoder(kind, packed, encoding);
+  const coding = kind === "CHAR" ? charOf(encoding) : CODINGS[kind];
   if (!coding) throw new TypeError(`${kind} has no coding`);
   return count === undefined ? oneDecoder(kind, coding) : arrayDecoder(kind, coding, count);
 }
@@ -151,7 +182,7 @@ const arrayDecoder =
   };
 
 const packedDecoder =
-  (kind: Kind, { wires, bytes, min, read }: Packed): Decoder =>
+  (kind: Kind, { wires, bytes, min, read }: Packed, encoding: Encoding): Decoder =>
   (cursor, slot) => {
     const start = cursor.at;
     const flags = cursor.u8();
@@ -159,7 +190,7 @@ const packedDecoder =
     if (flags !== ARRAY || wire >= 32 || (wires & (1 << wire)) === 0) return otherType(cursor, start, kind);
     const count = cursor.count(bytes);
     const at = cursor.take(count * bytes);
-    const value = count < min ? undefined : read(cursor.bytes, at, count);
+    const value = count < min ? undefined : read(cursor.bytes, at, count, encoding);
     if (value === undefined) return noValue(cursor, at, kind, undefined, "");
     slot.value = value;
     return slot;

@@ -1,7 +1,7 @@
 import { DETAILS, type S7plusDetails } from "../../src/model/details.ts";
 import { defineDriver } from "../driver.ts";
 import { parseType } from "../lib/step7-types.ts";
-import { type PlusAddress, parseAddress, wireOf } from "./address.ts";
+import { otherMeaning, type PlusAddress, parseAddress, wireOf } from "./address.ts";
 import { facts } from "./facts.ts";
 import { describeRead, type PlusLimits, type PlusRead, plan, planSteps } from "./plan.ts";
 import { endpointOf, S7plusSession } from "./session.ts";
@@ -32,7 +32,8 @@ export default defineDriver<S7plusDetails, S7plusSettings, PlusAddress, PlusRead
       settings,
     })),
   parseType,
-  parseAddress: (text, type) => parseAddress(text, type),
+  parseAddress,
+  otherMeaning,
   describe: describeRead,
   wireOf,
   plan,

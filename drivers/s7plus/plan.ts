@@ -85,7 +85,7 @@ class Draft {
 
   /** False: it has no room for it. A first one is always taken. */
   take(point: Point<PlusAddress>, maxPoints: number, maxBytes: number): boolean {
-    const { place, isAuto, levels, isRaw } = point.address;
+    const { place, isAuto, levels, isRaw, encoding } = point.address;
     const isFirst = this.points.length === 0;
     const isPlaced = this.#items.length > 0;
     if (this.points.length >= maxPoints || (!isFirst && isPlaced !== (place !== undefined))) return false;
@@ -97,7 +97,7 @@ class Draft {
       this.#valueBytes += bytes;
       this.#fields += itemFields(place);
       this.#hasSymbols ||= levels !== undefined;
-      this.#decoders.push(isRaw ? rawBytes : decoderOf(place, isAuto ? point.type : undefined, this.#known));
+      this.#decoders.push(isRaw ? rawBytes : decoderOf({ ...place, encoding }, isAuto ? point.type : undefined, this.#known));
     }
     this.points.push(point);
     return true;

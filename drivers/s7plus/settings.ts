@@ -1,4 +1,5 @@
 import * as z from "zod";
+import { encodingSetting, WESTERN } from "../lib/encoding.ts";
 
 /** The local options of an S7plus source. */
 export const settingsSchema = z.strictObject({
@@ -12,6 +13,7 @@ export const settingsSchema = z.strictObject({
     .regex(/^$|^[0-9a-f]{2}(:?[0-9a-f]{2}){31}$/i, "expected a SHA-256 fingerprint, 64 digits in hexadecimal")
     .default("")
     .describe("SHA-256 fingerprint of the only certificate that is accepted from the CPU; empty: any, since most are self-signed"),
+  encoding: encodingSetting(WESTERN),
   max_items: z
     .int()
     .min(1)

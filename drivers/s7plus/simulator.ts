@@ -66,6 +66,12 @@ const TYPES: readonly (readonly [name: string, type: string, value: Scalar, writ
   ["alarm", "AOM_IDENT", 4711, "DWORD"],
 ];
 
+/** Numbers whose bytes hold decimal digits: as the CPU has them, and as they are read. */
+const DIGITS: readonly (readonly [name: string, type: string, value: Scalar, written: string, digits: Scalar])[] = [
+  ["shift", "WORD", 0x1998, "BCD", 1998],
+  ["lot", "UDINT", 0x12345678, "LBCD", 12_345_678],
+];
+
 /** Arrays that can be read as one: their bounds, and the words for their type. */
 const ARRAYS: readonly (readonly [name: string, type: string, bounds: Bounds, value: readonly Scalar[], written?: string])[] = [
   ["levels", "INT", [0, 3], [-7, 1500, 32_000, 4]],
@@ -169,7 +175,12 @@ const PROGRAM: ProgramDeclaration = {
     ],
   },
   blocks: [
-    { number: 1, name: "Types", fields: TYPES.map(([name, type, value]) => ({ name, type, value })), comment: "one of each" },
+    {
+      number: 1,
+      name: "Types",
+      fields: [...TYPES, ...DIGITS].map(([name, type, value]) => ({ name, type, value })),
+      comment: "one of each",
+    },
     {
       number: 2,
       name: "Arrays",
@@ -278,6 +289,7 @@ const MALFORMED = [
 /** A program with a member of every type, and what a right driver reads from it. */
 export function filledProgram(): { readonly program: ProgramDeclaration; readonly variables: readonly Variable[] } {
   const variables: Variable[] = TYPES.map(([name, type, value, written]) => ({ address: `"Types".${name}`, type: written ?? type, value }));
+  for (const [name, , , type, value] of DIGITS) variables.push({ address: `"Types".${name}`, type, value });
   for (const [name, type, , value, written] of ARRAYS)
     variables.push({ address: `"Arrays".${name}`, type: `${written ?? type}[${value.length}]`, value });
   for (const [{ name }, type, ...at] of ELEMENTS)

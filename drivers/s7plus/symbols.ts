@@ -1,6 +1,6 @@
 import { FaultError } from "../../src/model/fault.ts";
 import { type DataType, formatDataType } from "../../src/model/value.ts";
-import type { Kind, KindOf } from "../lib/step7-types.ts";
+import type { CodedKind, Kind, KindOf } from "../lib/step7-types.ts";
 import { sameButCase } from "../lib/text.ts";
 import { type Level, levelText, type Place, type PlusAddress } from "./address.ts";
 import { pathCrc } from "./crc.ts";
@@ -131,11 +131,29 @@ function placeOf(
   return { place, type: wanted ? typeOfElement({ ...element, kind: place.kind ?? element.kind }, count) : own };
 }
 
-/** The kind that a value is read as: the CPU's, or what the person wants where that is the same scalar. Throws FaultError. */
+/** Kinds of the CPU in which a person reads digits. */
+const DIGITS_IN: Readonly<Record<CodedKind, Kind>> = {
+  BYTE_BCD: "BYTE",
+  WORD_BCD: "WORD",
+  DWORD_BCD: "DWORD",
+  LWORD_BCD: "LWORD",
+  BCD16: "WORD",
+  BCD32: "DWORD",
+};
+const hasDigits = (kind: Kind): kind is CodedKind => Object.hasOwn(DIGITS_IN, kind);
+
+/**
+ * The kind that a value is read as: the CPU's, or what the person wants where that is the same scalar, or digits in the CPU's bytes. Throws
+ * FaultError.
+ */
 function kindFor(text: string, element: ElementType, own: DataType, wanted: KindOf | undefined, count: number | undefined): Kind {
   if (!wanted) return element.kind;
+  if (hasDigits(wanted.kind) && DIGITS_IN[wanted.kind] === element.kind && wanted.count === count) return wanted.kind;
   const asked = typeOfElement({ kind: wanted.kind, chars: wanted.chars, count: wanted.count }, wanted.count);
-  if (asked.scalar !== own.scalar || wanted.count !== count)
-    throw new SymbolFault("type_mismatch", `${text} is ${element.kind} (${formatDataType(own)}) in the PLC, not ${formatDataType(asked)}`);
+  if (asked.scalar !== own.scalar || hasDigits(wanted.kind) || wanted.count !== count)
+    throw new SymbolFault(
+      "type_mismatch",
+      `${text} is ${element.kind} (${formatDataType(own)}) in the PLC, not ${hasDigits(wanted.kind) ? wanted.kind : formatDataType(asked)}`,
+    );
   return element.kind;
 }

@@ -17,10 +17,10 @@ const bytes = (text: string): Buffer => Buffer.from(text.replace(/[\s|]/g, ""), 
 const zeros = (count: number): string => "00".repeat(count);
 
 /** The reading of a value, and that all of it was taken. */
-function decoded(text: string, kind: Kind | undefined, count?: number, auto?: DataType): Reading {
+function decoded(text: string, kind: Kind | undefined, count?: number, auto?: DataType, encoding?: string): Reading {
   const cursor = new Cursor(bytes(`${text} 99`));
   const slot: TypedSlot = { quality: "good", value: 0 };
-  const reading = decoderOf({ kind, count }, auto, new Map())(cursor, slot);
+  const reading = decoderOf({ kind, count, encoding }, auto, new Map())(cursor, slot);
   expect(cursor.left, "one byte behind the value").toBe(1);
   return { ...reading };
 }
@@ -53,6 +53,16 @@ describe("values as the CPU sends them", () => {
     [`100216140548e46c6c6f${zeros(15)}`, "STRING", undefined, "Hällo"],
     [`1003120010000700470072 00fc00df0065002003a9${zeros(18)}`, "WSTRING", undefined, "Grüße Ω"],
     ["0017020000430000000000001234020c07ea0b1406091929075bcd15", "DTL", undefined, "2026-11-20T09:25:41.123456789"],
+    ["000b1998", "WORD_BCD", undefined, 1998],
+    ["0003f157", "BCD16", undefined, -157],
+    ["000c12345678", "DWORD_BCD", undefined, 12_345_678],
+    // 0x12345678 in groups of seven bits.
+    ["000481 91 d1 ac 78".replaceAll(" ", ""), "DWORD_BCD", undefined, 12_345_678],
+    ["000a42", "BYTE_BCD", undefined, 42],
+    ["000d9999999999999999", "LWORD_BCD", undefined, 9_999_999_999_999_999n],
+    ["100b0200429999", "WORD_BCD", 2, [42, 9999]],
+    ["000280", "CHAR", undefined, "€"],
+    ["0003d83d", "WCHAR", undefined, "\ufffd"],
     ["1002050403040506", "BYTE", 5, [4, 3, 4, 5, 6]],
     ["100704000a0014001effd8", "INT", 4, [10, 20, 30, -40]],
     ["1001020100", "BOOL", 2, [true, false]],
@@ -61,11 +71,19 @@ describe("values as the CPU sends them", () => {
     expect(decoded(text, kind, count)).toEqual({ quality: "good", value });
   });
 
+  it("a text has the encoding of the source", () => {
+    expect(decoded("1002 06 04 04 b1 c3 20 31", "STRING", undefined, undefined, "gbk")).toEqual({ quality: "good", value: "泵 1" });
+    expect(decoded("0002 cd", "CHAR", undefined, undefined, "windows-1251")).toEqual({ quality: "good", value: "Н" });
+  });
+
   it("a text that nobody has written yet is as long as it has room", () => {
     expect(decoded("1002 04 ff ff 41 42", "STRING")).toEqual({ quality: "good", value: "AB" });
   });
 
   it.each<[string, Kind, number | undefined, object]>([
+    ["000b12a4", "WORD_BCD", undefined, { fault: "not_a_number", detail: "0x000b12a4 is not a value of type WORD_BCD" }],
+    ["100b02004299f9", "WORD_BCD", 2, { fault: "not_a_number", detail: "element 1: 0x99f9 is not a value of type WORD_BCD" }],
+    ["00071998", "WORD_BCD", undefined, { fault: "type_mismatch" }],
     ["000e7fc00000", "REAL", undefined, { fault: "not_a_number", detail: "NaN" }],
     ["000eff800000", "REAL", undefined, { fault: "not_a_number", detail: "-Infinity" }],
     ["0007fff9", "REAL", undefined, { fault: "type_mismatch", detail: "the PLC sent int, which is not a value of type REAL" }],

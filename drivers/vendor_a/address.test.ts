@@ -3,8 +3,11 @@ import { describe, expect, it } from "vitest";
 import { FaultError } from "../../src/model/fault.ts";
 import { parseDataType } from "../../src/model/value.ts";
 import { type CipAddress, parseAddress, textOf } from "./address.ts";
+import { settingsSchema } from "./settings.ts";
 
-const parse = (text: string, type?: string) => parseAddress(text, type === undefined ? undefined : parseDataType(type));
+const SETTINGS = settingsSchema.parse({});
+
+const parse = (text: string, type?: string) => parseAddress(text, type === undefined ? undefined : parseDataType(type), SETTINGS);
 
 describe("addresses", () => {
   it.each<[string, Partial<CipAddress>]>([
@@ -26,7 +29,7 @@ describe("addresses", () => {
     ["_under_score9", { steps: ["_under_score9"] }],
   ])("takes %s", (text, parts) => {
     const { address, type } = parse(text);
-    expect(address).toEqual({ program: undefined, bit: undefined, count: undefined, ...parts });
+    expect(address).toEqual({ encoding: "windows-1252", program: undefined, bit: undefined, count: undefined, ...parts });
     expect(type).toEqual({ scalar: "auto" });
     // The text of it is the same address.
     if (address.count === undefined) expect(parse(textOf(address)).address).toEqual(address);

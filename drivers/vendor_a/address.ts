@@ -1,8 +1,11 @@
 import { type DataType, formatDataType, MAX_COUNT } from "../../src/model/value.ts";
 import type { WirePlaces } from "../driver.ts";
+import { type CodingName, codingOf, parseCoded } from "../lib/coded-numbers.ts";
+import type { Encoding } from "../lib/encoding.ts";
 import { parseOrAnswer } from "../lib/spellings.ts";
 import { addressInvalid, typeMismatch } from "../lib/text.ts";
 import type { Place } from "./locate.ts";
+import type { CipSettings } from "./settings.ts";
 import { FORMS } from "./spellings.ts";
 
 /** A tag by its name, and what of it. Names as they were typed: the controller does not mind their case. */
@@ -18,6 +21,10 @@ export interface CipAddress {
   readonly place?: Place;
   /** Its bytes are read as they come, instead of the value. */
   readonly isRaw?: true;
+  /** Coding of decimal digits in a whole number. */
+  readonly coding?: CodingName;
+  /** Encoding of texts. */
+  readonly encoding?: Encoding;
 }
 
 export type Step = string | readonly number[];
@@ -47,7 +54,23 @@ interface Parsed {
  * Throws FaultError: `address_invalid` (the text, with our words for an address of another tool), `type_mismatch` (the text and the type count
  * their elements differently).
  */
-export const parseAddress = (text: string, type: DataType | undefined): Parsed => parseOrAnswer(text, type, FORMS, parseOwn);
+export function parseAddress(text: string, type: DataType | undefined, { encoding }: Pick<CipSettings, "encoding">): Parsed {
+  const parsed = parseOrAnswer(text, type, FORMS, parseOwn, parseType);
+  return { ...parsed, address: { ...parsed.address, encoding } };
+}
+
+/** Words for decimal digits in the whole numbers of a controller. */
+const WORDS: ReadonlyMap<string, CodingName> = new Map([
+  ["BYTE_BCD", "BYTE_BCD"],
+  ["BCD", "WORD_BCD"],
+  ["WORD_BCD", "WORD_BCD"],
+  ["LBCD", "DWORD_BCD"],
+  ["DWORD_BCD", "DWORD_BCD"],
+  ["LWORD_BCD", "LWORD_BCD"],
+]);
+
+/** `BCD`, `DWORD_BCD[4]`. Undefined: no type, or one that every driver takes. Pure. */
+export const parseType = (text: string): DataType | undefined => parseCoded(text, WORDS);
 
 function parseOwn(text: string, type: DataType | undefined): Parsed {
   const trimmed = text.trim();
@@ -62,7 +85,9 @@ function parseOwn(text: string, type: DataType | undefined): Parsed {
   if (bit !== undefined && count !== undefined) throw addressInvalid(text, "bits of a number are read one by one");
   if (count !== undefined && type?.count !== undefined && count !== type.count)
     throw typeMismatch(text, `the address counts ${count} elements and the type ${formatDataType(type)}; leave out one of them`);
-  return { address: { program, steps, bit, count }, type: withoutWord(type ?? AUTO) };
+  const coding = type && codingOf(type);
+  if (coding && bit !== undefined) throw typeMismatch(text, `a bit is a BOOL, not ${coding.name}; leave out .${bit}`);
+  return { address: { program, steps, bit, count, ...(coding && { coding: coding.name }) }, type: withoutWord(type ?? AUTO) };
 }
 
 /** The bytes of a variable that was looked up. The controller says its type, and has one order: the least significant byte first. Pure. */

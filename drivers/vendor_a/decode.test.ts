@@ -1,6 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import type { Value } from "../../src/model/value.ts";
+import type { CodingName } from "../lib/coded-numbers.ts";
 import type { Slot } from "../lib/reused-readings.ts";
 import { decoderOf } from "./decode.ts";
 import type { Place } from "./locate.ts";
@@ -8,7 +9,15 @@ import { ATOMICS, type MemberType, type Structure } from "./types.ts";
 
 const hex = (text: string): Buffer => Buffer.from(text.replaceAll(" ", ""), "hex");
 
-function read(type: MemberType, bytes: Buffer, { scalar, count, bit }: { scalar?: Place["scalar"]; count?: number; bit?: number } = {}) {
+interface As {
+  readonly scalar?: Place["scalar"];
+  readonly count?: number;
+  readonly bit?: number;
+  readonly coding?: CodingName;
+  readonly encoding?: string;
+}
+
+function read(type: MemberType, bytes: Buffer, { scalar, count, bit, ...said }: As = {}) {
   const own = "structure" in type ? "string" : (ATOMICS.get(type.code)?.scalar ?? "string");
   const place: Place = { sources: [], type, scalar: scalar ?? own, count, isAuto: false };
   const source = {
@@ -24,7 +33,7 @@ function read(type: MemberType, bytes: Buffer, { scalar, count, bit }: { scalar?
     ...(bit !== undefined && { bit }),
   };
   const slot: Slot = { quality: "good", value: 0 };
-  return decoderOf(place, source, new Map())(bytes, 0, bytes.length, slot);
+  return decoderOf(place, source, said, new Map())(bytes, 0, bytes.length, slot);
 }
 
 const good = (value: Value) => ({ quality: "good", value });
@@ -68,6 +77,22 @@ describe("values", () => {
     expect(read({ code: 0xd3 }, hex("00 02"), { scalar: "bool", bit: 1 })).toEqual(good(false));
     expect(read({ code: 0xd3 }, hex("40 81"), { scalar: "bool", bit: 6, count: 4 })).toEqual(good([true, false, true, false]));
     expect(read({ code: 0xc1 }, hex("00 ff"), { count: 2 })).toEqual(good([false, true]));
+  });
+
+  it("reads decimal digits, and texts in the encoding of the source", () => {
+    expect(read({ code: 0xc3 }, hex("9819"), { scalar: "uint16", coding: "WORD_BCD" })).toEqual(good(1998));
+    expect(read({ code: 0xc4 }, hex("78563412 01000000"), { scalar: "uint32", coding: "DWORD_BCD", count: 2 })).toEqual(
+      good([12_345_678, 1]),
+    );
+    expect(read({ code: 0xc3 }, hex("a412"), { scalar: "uint16", coding: "WORD_BCD" })).toEqual({
+      quality: "bad",
+      fault: "not_a_number",
+      detail: "0xa412 is not a value of type WORD_BCD",
+    });
+    expect(read({ code: 0xda }, hex("04 b1c3 2031"), { encoding: "gbk" })).toEqual(good("泵 1"));
+    expect(read({ code: 0xda }, hex("01 80"))).toEqual(good("€"));
+    const text: Structure = { id: 0xfce, name: "STRING", handle: 0xfce, bytes: 12, members: [], chars: 6 };
+    expect(read({ structure: text }, hex("02000000 837c 00000000 0000"), { encoding: "shift_jis" })).toEqual(good("ポ"));
   });
 
   it("refuses what is no value", () => {

@@ -2,6 +2,8 @@ import { toJson } from "../../src/base/json.ts";
 import { shortFloat32 } from "../../src/base/number.ts";
 import type { Reading, Scalar, ScalarType } from "../../src/model/value.ts";
 import { notANumber, numberReader } from "../lib/bytes.ts";
+import { CODINGS, type CodingName, codedReader } from "../lib/coded-numbers.ts";
+import { decodeAll, type Encoding, WESTERN } from "../lib/encoding.ts";
 import type { Slot } from "../lib/reused-readings.ts";
 import type { Place, Source } from "./locate.ts";
 import {
@@ -32,11 +34,18 @@ const LDT = 0xcc;
 const TIME32 = 0xd6;
 const TIME = 0xd7;
 
+/** A person says of the bytes: digits in a whole number, and the encoding of texts. */
+interface Said {
+  readonly coding?: CodingName | undefined;
+  readonly encoding?: Encoding | undefined;
+}
+
 /** The decoder for a point that is read in this way; made where `known` has none yet. */
-export function decoderOf({ type, scalar, count }: Place, { bit }: Source, known: Decoders): Decoder {
-  if (isStructure(type)) return makeDecoder(type, scalar, count, bit);
-  const key = `${type.code} ${scalar} ${count} ${bit}`;
-  const decoder = known.get(key) ?? makeDecoder(type, scalar, count, bit);
+export function decoderOf(place: Place, { bit }: Source, said: Said, known: Decoders): Decoder {
+  const { type, scalar, count } = place;
+  if (isStructure(type)) return makeDecoder(place, bit, said);
+  const key = `${type.code} ${scalar} ${count} ${bit} ${said.coding} ${said.encoding}`;
+  const decoder = known.get(key) ?? makeDecoder(place, bit, said);
   known.set(key, decoder);
   return decoder;
 }
@@ -51,11 +60,11 @@ export function rawDecoder({ type, count = 1 }: Place, { bit }: Source): Decoder
   };
 }
 
-function makeDecoder(type: MemberType, scalar: ScalarType, count: number | undefined, bit: number | undefined): Decoder {
+function makeDecoder({ type, scalar, count }: Place, bit: number | undefined, { coding, encoding = WESTERN }: Said): Decoder {
   if (bit !== undefined) return count === undefined ? oneBit(bit) : severalBits(bit, count);
-  if (!isStructure(type) && (type.code === STRING || type.code === SHORT_STRING)) return textsOf(type.code, count);
-  const element = elementOf(type, scalar);
-  const what = isStructure(type) ? type.structure.name : typeName(type.code);
+  if (!isStructure(type) && (type.code === STRING || type.code === SHORT_STRING)) return textsOf(type.code, count, encoding);
+  const element = coding === undefined ? elementOf(type, scalar, encoding) : codedReader(CODINGS[coding], "DCBA");
+  const what = isStructure(type) ? type.structure.name : (coding ?? typeName(type.code));
   return count === undefined ? one(element, what, bytesOfType(type)) : several(element, what, bytesOfType(type), count);
 }
 
@@ -108,7 +117,7 @@ function refused(data: Buffer, at: number, bytes: number, what: string, value: S
 }
 
 /** Texts that say how long they are, one behind the other. */
-function textsOf(code: number, count: number | undefined): Decoder {
+function textsOf(code: number, count: number | undefined, encoding: Encoding): Decoder {
   const lengthBytes = code === STRING ? 2 : 1;
   return (data, at, end, slot) => {
     const values: string[] = [];
@@ -117,15 +126,16 @@ function textsOf(code: number, count: number | undefined): Decoder {
       const length = next + lengthBytes <= end ? data.readUIntLE(next, lengthBytes) : end;
       next += lengthBytes + length;
       if (next > end) return { quality: "bad", fault: "device_error", detail: `a text ends ${next - end} bytes behind the answer` };
-      values.push(data.toString("latin1", next - length, next));
+      values.push(decodeAll(data.subarray(next - length, next), encoding));
     }
     slot.value = count === undefined ? (values[0] ?? "") : values;
     return slot;
   };
 }
 
-function elementOf(type: MemberType, scalar: ScalarType): Element {
-  if (isStructure(type)) return type.structure.chars === undefined ? structureText(type.structure) : stringOf(type.structure.chars);
+function elementOf(type: MemberType, scalar: ScalarType, encoding: Encoding): Element {
+  if (isStructure(type))
+    return type.structure.chars === undefined ? structureText(type.structure, encoding) : stringOf(type.structure.chars, encoding);
   return atomicOf(type.code, scalar);
 }
 
@@ -158,23 +168,23 @@ function momentText(units: bigint, digits: 6 | 9): string | undefined {
 
 /** LEN may say more than DATA has room for. */
 const stringOf =
-  (chars: number): ((data: Buffer, at: number) => string) =>
+  (chars: number, encoding: Encoding): ((data: Buffer, at: number) => string) =>
   (data, at) =>
-    data.toString("latin1", at + 4, at + 4 + Math.min(chars, Math.max(0, data.readInt32LE(at))));
+    decodeAll(data.subarray(at + 4, at + 4 + Math.min(chars, Math.max(0, data.readInt32LE(at)))), encoding);
 
 /** A structure as JSON. */
-function structureText(structure: Structure): Element {
-  const objectOf = structureReader(structure);
+function structureText(structure: Structure, encoding: Encoding): Element {
+  const objectOf = structureReader(structure, encoding);
   return (data, at) => toJson(objectOf(data, at));
 }
 
 type Reader = (data: Buffer, at: number) => unknown;
 
 /** Members that only carry others are left out. */
-function structureReader(structure: Structure): Reader {
-  if (structure.chars !== undefined) return stringOf(structure.chars);
+function structureReader(structure: Structure, encoding: Encoding): Reader {
+  if (structure.chars !== undefined) return stringOf(structure.chars, encoding);
   const members = structure.members.flatMap((member) => {
-    const read = member.isHidden ? undefined : memberReader(member);
+    const read = member.isHidden ? undefined : memberReader(member, encoding);
     return read ? [{ name: member.name, offset: member.offset, read }] : [];
   });
   return (data, at) => {
@@ -186,9 +196,9 @@ function structureReader(structure: Structure): Reader {
 }
 
 /** Undefined: a type that is not known. */
-function memberReader({ type, count, bit }: Member): Reader | undefined {
+function memberReader({ type, count, bit }: Member, encoding: Encoding): Reader | undefined {
   if (bit !== undefined) return (data, at) => isSet(data, at, bit);
-  if (isStructure(type)) return repeated(structureReader(type.structure), type.structure.bytes, count);
+  if (isStructure(type)) return repeated(structureReader(type.structure, encoding), type.structure.bytes, count);
   const atomic = ATOMICS.get(type.code);
   if (!atomic || atomic.bytes === 0) return undefined;
   if (type.isBits && count !== undefined) return (data, at) => Array.from({ length: count * BITS_OF_DWORD }, (_, i) => isSet(data, at, i));

@@ -1,6 +1,6 @@
 import { DETAILS, type VendorADetails } from "../../src/model/details.ts";
 import { defineDriver } from "../driver.ts";
-import { type CipAddress, parseAddress, wireOf } from "./address.ts";
+import { type CipAddress, parseAddress, parseType, wireOf } from "./address.ts";
 import { facts } from "./facts.ts";
 import { type CipLimits, type CipRead, describeRead, plan, planSteps } from "./plan.ts";
 import { CipSession, endpointOf } from "./session.ts";
@@ -22,7 +22,8 @@ export default defineDriver<VendorADetails, CipSettings, CipAddress, CipRead, Ci
   habitSettings: (habit) => (habit === "one_in_flight" ? { in_flight: 1 } : undefined),
   otherWays: (details, settings) =>
     settings.path === "auto" ? [] : [{ words: "path auto", fields: ["path=auto"], details, settings: { ...settings, path: "auto" } }],
-  parseAddress: (text, type) => parseAddress(text, type),
+  parseType,
+  parseAddress,
   describe: describeRead,
   wireOf,
   answerBytes: ({ items }) => items.reduce((sum, { bytes }) => sum + bytes, 0),

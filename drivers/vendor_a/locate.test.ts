@@ -1,12 +1,16 @@
 import { describe, expect, it } from "vitest";
 import { FaultError } from "../../src/model/fault.ts";
 import { formatDataType, parseDataType } from "../../src/model/value.ts";
+import { typeOf } from "../driver.ts";
 import type { Slot } from "../lib/reused-readings.ts";
-import { parseAddress } from "./address.ts";
+import { parseAddress, parseType } from "./address.ts";
 import { decoderOf } from "./decode.ts";
 import { indicesOf, type KnownSymbol, locate, locateAlone, type Place, type Source } from "./locate.ts";
+import { settingsSchema } from "./settings.ts";
 import { makeStructure, parseDefinition, parseTemplateHead } from "./template.ts";
 import { ATOMICS, elementaryType, type Family, STRUCTURE, type Structure, valuesIn } from "./types.ts";
+
+const SETTINGS = settingsSchema.parse({});
 
 /** A definition as it comes: members with their info, type and offset, then names. */
 function definition(name: string, members: readonly (readonly [name: string, info: number, type: number, offset: number])[]): Buffer {
@@ -132,7 +136,7 @@ const SYMBOLS: readonly KnownSymbol[] = [
 ];
 
 function find(text: string, type?: string) {
-  const parsed = parseAddress(text, type === undefined ? undefined : parseDataType(type));
+  const parsed = parseAddress(text, type === undefined ? undefined : typeOf({ parseType }, type), SETTINGS);
   const root = String(parsed.address.steps[0]).toLowerCase();
   const symbol = SYMBOLS.find(({ name }) => name.toLowerCase() === root);
   if (!symbol) throw new Error(`no symbol ${root}`);
@@ -152,6 +156,8 @@ describe("places", () => {
   it.each([
     ["count", undefined, "Count[0]x1@0 int32"],
     ["Count", "UDINT", "Count[0]x1@0 uint32"],
+    ["Count", "LBCD", "Count[0]x1@0 uint32"],
+    ["Arr[2]", "BCD[3]", "Arr[2]x3@0 uint16[3]"],
     ["Count.9", undefined, "Count[0]x1@1.1 bool"],
     ["Big.63", undefined, "Big[0]x1@7.7 bool"],
     ["Ready", undefined, "Ready[0]x1@0 bool"],
@@ -219,6 +225,8 @@ describe("places", () => {
     ["Count[0]", undefined, "type_mismatch", "not an array"],
     ["Count", "INT", "type_mismatch", "DINT on the controller, not int16"],
     ["Count", "BOOL", "type_mismatch", "DINT"],
+    ["Count", "BCD", "type_mismatch", "DINT on the controller, not WORD_BCD"],
+    ["Count.3", "BCD", "type_mismatch", "a bit is a BOOL, not WORD_BCD"],
     ["Level.3", undefined, "type_mismatch", "only whole numbers have bits"],
     ["Arr.3", undefined, "type_mismatch", "name one element"],
     ["Motors.Speed", undefined, "type_mismatch", "Motors[0].Speed"],
@@ -239,7 +247,7 @@ describe("places", () => {
     let nested = over(0x110, 0xc2, []);
     for (let depth = 1; depth < 8; depth++) nested = over(0x110 + depth, 0x8000 | nested.id, [nested]);
     expect(valuesIn(nested)).toBeGreaterThan(100 ** 8);
-    const { address, type } = parseAddress("Over", undefined);
+    const { address, type } = parseAddress("Over", undefined, SETTINGS);
     expect(() => locate(address, type, { name: "Over", type: { structure: nested }, dimensions: [] })).toThrow(
       expect.objectContaining({ fault: "type_mismatch", message: expect.stringContaining("more than 200000 values") }),
     );
@@ -278,7 +286,7 @@ describe("places", () => {
 });
 
 function alone(text: string, code: number, type?: string, family: Family = "logix") {
-  const parsed = parseAddress(text, type === undefined ? undefined : parseDataType(type));
+  const parsed = parseAddress(text, type === undefined ? undefined : parseDataType(type), SETTINGS);
   return locateAlone(parsed.address, parsed.type, code, family);
 }
 
@@ -309,7 +317,7 @@ describe("each wire type, listed or not, of each family", () => {
   const found = (text: string, type: string | undefined, [code, family, kind]: (typeof rows)[number]) => {
     if (kind === "alone") return alone(text, code, type, family).place;
     const dimensions = kind === "array" ? [WORDS] : [];
-    const parsed = parseAddress(text, type === undefined ? undefined : parseDataType(type));
+    const parsed = parseAddress(text, type === undefined ? undefined : parseDataType(type), SETTINGS);
     return locate(parsed.address, parsed.type, { name: "T", type: elementaryType(code, dimensions.length, family), dimensions }).place;
   };
 
@@ -336,7 +344,7 @@ describe("each wire type, listed or not, of each family", () => {
         if (row[2] !== "alone") expect(start + count).toBeLessThanOrEqual(row[2] === "array" ? WORDS : 1);
         const data = Buffer.alloc(Math.max(1, count * bytes));
         const slot: Slot = { quality: "good", value: 0 };
-        expect(() => decoderOf(place, source, new Map())(data, offset, data.length, slot)).not.toThrow();
+        expect(() => decoderOf(place, source, {}, new Map())(data, offset, data.length, slot)).not.toThrow();
       }
   });
 });

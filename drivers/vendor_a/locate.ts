@@ -324,7 +324,7 @@ export function indicesOf(flat: number, dimensions: readonly number[]): number[]
 
 /** As which type, and how many elements. */
 function settle(
-  { bit, count: own }: CipAddress,
+  { bit, count: own, coding }: CipAddress,
   wanted: DataType,
   at: Cursor,
   text: string,
@@ -336,7 +336,7 @@ function settle(
   const total = isBits(at) ? (at.dimensions[0] ?? 0) * BITS_OF_DWORD : at.dimensions.reduce((so, n) => so * n, 1);
   const left = bit === undefined ? total - (at.index ?? 0) : 1;
   if (!isAuto && !fits(wanted.scalar, device.scalar, at.type, bit))
-    throw mismatch(text, `it is ${words(at, bit)} on the controller, not ${formatDataType(wanted)}`);
+    throw mismatch(text, `it is ${words(at, bit)} on the controller, not ${coding ?? formatDataType(wanted)}`);
   if (count !== undefined && count > left)
     throw new FaultError(
       "out_of_range",

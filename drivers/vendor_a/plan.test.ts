@@ -4,7 +4,10 @@ import type { Point } from "../driver.ts";
 import { type CipAddress, parseAddress } from "./address.ts";
 import { type KnownSymbol, locate } from "./locate.ts";
 import { type CipLimits, type CipRead, describeRead, maxDataBytes, plan } from "./plan.ts";
+import { settingsSchema } from "./settings.ts";
 import type { MemberType, Structure } from "./types.ts";
+
+const SETTINGS = settingsSchema.parse({});
 
 const INNER: Structure = {
   id: 0x201,
@@ -38,7 +41,7 @@ const SYMBOLS = [
 const byName = new Map(SYMBOLS.map((one) => [one.name, one]));
 
 function pointOf(text: string, index: number): Point<CipAddress> {
-  const { address, type } = parseAddress(text, undefined);
+  const { address, type } = parseAddress(text, undefined, SETTINGS);
   const found = byName.get(String(address.steps[0]));
   if (!found) throw new Error(`no symbol ${text}`);
   const located = locate(address, type, found);
@@ -150,7 +153,7 @@ describe("the plan", () => {
   });
 
   it("refuses what was not looked up", () => {
-    const { address, type } = parseAddress("Tag", undefined);
+    const { address, type } = parseAddress("Tag", undefined, SETTINGS);
     expect(() => plan([{ index: 0, address, type }], limits(500))).toThrow(TypeError);
   });
 

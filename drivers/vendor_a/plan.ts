@@ -333,7 +333,11 @@ function* readOf(runs: readonly Run[], known: Decoders): Steps<CipRead> {
       if (points.length % AT_ONCE === 0) yield;
       points.push(entry.point);
       offsets.push((entry.source.start - source.start) * source.bytes + entry.source.offset);
-      decoders.push(entry.point.address.isRaw ? rawDecoder(entry.place, entry.source) : decoderOf(entry.place, entry.source, known));
+      decoders.push(
+        entry.point.address.isRaw
+          ? rawDecoder(entry.place, entry.source)
+          : decoderOf(entry.place, entry.source, entry.point.address, known),
+      );
     }
     items.push({ ...itemOf(source, count), firstPoint, points: entries.length });
   }

@@ -1,4 +1,5 @@
 import * as z from "zod";
+import { encodingSetting, WESTERN } from "../lib/encoding.ts";
 import { parseRoute } from "./manager.ts";
 
 /** The local options of an EtherNet/IP source. */
@@ -18,6 +19,7 @@ export const settingsSchema = z.strictObject({
     .max(4002)
     .default(4002)
     .describe("Bytes of one message over the connection that the collector asks for; it takes fewer where the controller grants fewer"),
+  encoding: encodingSetting(WESTERN),
   connected: z.boolean().default(true).describe("Opens a connection in the controller, which is faster; false: unconnected messages"),
   in_flight: z.int().min(1).max(8).default(1).describe("Requests under way at once; Logix answers several in order, older modules take 1"),
 });

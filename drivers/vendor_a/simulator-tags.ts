@@ -28,6 +28,8 @@ const ATOMIC: readonly Row[] = [
   ["Temperature", "REAL", 21.5, "Temperature = float32"],
   ["Pressure", "LREAL", -2.25e-300, "Pressure = float64"],
   ["Mask", "DWORD", 0xdeadbeef],
+  ["Shift", "INT", 0x1998],
+  ["Lot", "DINT", 0x12345678],
 ];
 
 const ARRAYS: readonly Row[] = [
@@ -40,6 +42,8 @@ const ARRAYS: readonly Row[] = [
 
 /** Places within tags: address, type, value. */
 const PLACES: readonly (readonly [address: string, type: string, value: Value])[] = [
+  ["Shift", "BCD", 1998],
+  ["Lot", "LBCD", 12_345_678],
   ["Total.10", "BOOL", true],
   ["Total.5", "BOOL", false],
   ["Total.31", "BOOL", true],

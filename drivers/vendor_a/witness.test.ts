@@ -38,7 +38,8 @@ function textOf(value: unknown): string {
 
 describe("st-ethernet-ip reads from the simulator", () => {
   it("every type and place that it knows", async () => {
-    const known = simulator.variables.filter(({ address }) => !UNKNOWN_TO_IT.test(address));
+    // It has no type for decimal digits either.
+    const known = simulator.variables.filter(({ address, type }) => !UNKNOWN_TO_IT.test(address) && !type.includes("BCD"));
     expect(known.length).toBeGreaterThan(35);
     for (const { address, value } of known) {
       const read = await client.read(address, Array.isArray(value) ? value.length : undefined);

@@ -22,6 +22,7 @@ describe("values as the protocol has them", () => {
     ["float32", 0.1, Math.fround(0.1)],
     ["float64", 0.1, 0.1],
     ["string", 'Größe "4"', 'Größe "4"'],
+    ["string", "A\ud83d", "A\ufffd"],
     ["float64[2]", [1, 2.5], [1, 2.5]],
     ["int64[2]", ["1", "-1"], [1n, -1n]],
     ["int16[2x1]", [1, 2], [1, 2]],

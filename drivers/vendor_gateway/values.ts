@@ -132,7 +132,8 @@ const WHOLE = /^-?\d{1,20}$/;
 /** What JSON has of a value of this type; undefined: it cannot be one. */
 function sentAs(value: unknown, type: ScalarType): Scalar | undefined {
   if (type === "bool") return typeof value === "boolean" ? value : undefined;
-  if (type === "string") return typeof value === "string" ? value : undefined;
+  // JSON can hold half of a surrogate pair.
+  if (type === "string") return typeof value === "string" ? value.toWellFormed() : undefined;
   if (type === "float32" || type === "float64") {
     if (NOT_FINITE.has(value)) return Number(value);
     if (typeof value !== "number") return undefined;

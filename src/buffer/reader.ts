@@ -14,6 +14,8 @@ export interface BufferFileReader extends BufferReader {
   readonly file: string;
   /** Id of the file's life: ids of two epochs have nothing in common. */
   epoch(): string;
+  /** Ids of the first and the last batch; undefined: it has none. */
+  ids(): { readonly first: number; readonly last: number } | undefined;
 }
 
 interface SinkRow {
@@ -118,6 +120,9 @@ export function openReader(file: string): BufferFileReader {
     "SELECT older, live, next_id, accepted, delivered, unconfirmed, filtered, dropped FROM sink, meta WHERE sink.id = ? AND active = 1",
   );
   const layouts = layoutRows(db);
+  const ends = db.prepare<[], { first: number | null; last: number | null }>(
+    "SELECT min(id) AS first, max(id) AS last FROM (SELECT min(id) AS id FROM batch UNION SELECT max(id) FROM batch UNION SELECT min(id) FROM pack UNION SELECT max(last) FROM pack)",
+  );
   const batches = db.prepare<[number, number], BatchRow>(
     "SELECT id, layout, ts, n, n_exploration, crc, payload FROM batch WHERE id >= ? AND id < ? ORDER BY id",
   );
@@ -137,6 +142,10 @@ export function openReader(file: string): BufferFileReader {
       const row = meta.get();
       if (!row) throw new Error(`${file} is not a buffer: its table meta is empty`);
       return row.epoch;
+    },
+    ids: () => {
+      const { first, last } = ends.get() ?? { first: null, last: null };
+      return first === null || last === null ? undefined : { first, last };
     },
     position: (id) => place(id)?.position,
     place,

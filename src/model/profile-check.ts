@@ -197,7 +197,8 @@ function checkVariable(profile: Profile, name: string, variable: ProfileVariable
     found.push(problem([...path, "pattern"], "between * and {value} or another * has to be a text, which says where it ends"));
   if (bytes) {
     if (type === "string") found.push(problem([...path, "type"], "a text is found by field, column, pattern or whole"));
-    if (bytes.bit !== undefined && /^f/.test(bytes.format)) found.push(problem([...path, "bytes", "bit"], "a float has no bits to read"));
+    if (bytes.bit !== undefined && /^(?:f|bcd)/.test(bytes.format))
+      found.push(problem([...path, "bytes", "bit"], "neither floats nor BCD have bits to read"));
     if (bytes.bit !== undefined && bytes.bit >= Number(bytes.format.replace(/\D/g, "")))
       found.push(problem([...path, "bytes", "bit"], `${bytes.format} has no bit ${bytes.bit}`));
     for (const key of OF_TEXT) if (variable[key] !== undefined) found.push(problem([...path, key], "is for texts, not for bytes"));

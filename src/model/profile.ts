@@ -231,7 +231,23 @@ const BINARY = [
   "i64le",
 ] as const;
 const FLOATS = ["f32be", "f32le", "f64be", "f64le"] as const;
-export const BINARY_FORMATS = [...BINARY, ...FLOATS] as const;
+/** Numbers that are of no type of a value: of 48 bits, floats of 16, and two decimal digits in each byte. */
+const CODED = [
+  "u48be",
+  "u48le",
+  "i48be",
+  "i48le",
+  "f16be",
+  "f16le",
+  "bcd8",
+  "bcd16be",
+  "bcd16le",
+  "bcd32be",
+  "bcd32le",
+  "bcd64be",
+  "bcd64le",
+] as const;
+export const BINARY_FORMATS = [...BINARY, ...FLOATS, ...CODED] as const;
 export type BinaryFormat = (typeof BINARY_FORMATS)[number];
 
 const variable = z.strictObject({
@@ -239,7 +255,7 @@ const variable = z.strictObject({
   bytes: z
     .strictObject({
       at: z.int().min(0).max(MAX_PROFILE_FRAME_BYTES).describe("Bytes before it in the payload"),
-      format: z.enum(BINARY_FORMATS).describe("Size, sign and order"),
+      format: z.enum(BINARY_FORMATS).describe("Size, sign and order; bcd: two decimal digits in each byte"),
       bit: z.int().min(0).max(63).optional().describe("One bit of it, 0 the lowest: a bool"),
     })
     .optional()

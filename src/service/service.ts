@@ -77,6 +77,7 @@ export interface ServiceOptions
   readonly clock: Clock;
   readonly alarms: Alarms;
   readonly history: History;
+  readonly bufferFile: string;
   readonly recentLog: Pick<RecentLog, "answer">;
   readonly pki: PkiPlace;
   /** Starts the thread of the page. */
@@ -218,7 +219,9 @@ export class Service {
     const start = this.#options.startPage;
     const sinks = () => parts.pipeline.sinks();
     const data = pageData({ history, agent: parts.agent, sinks, certificates: () => machine.certificates() });
-    this.#page = new StatusPage({ settings, listenRefusal, entry: workerUrl("page"), agent: parts.agent, head, data, log, start });
+    const { bufferFile } = this.#options;
+    const served = { settings, listenRefusal, entry: workerUrl("page"), agent: parts.agent, bufferFile, head, data, log, start };
+    this.#page = new StatusPage(served);
     this.#noting = setInterval(() => {
       const now = head();
       history.noteSinks(now.sinks);

@@ -9,6 +9,8 @@ export interface StatusPageOptions extends Omit<PageHostOptions, "workerData"> {
   readonly settings: Pick<Settings, "page">;
   /** Words for why the policy of now does not let it listen on an address; undefined: it does. */
   readonly listenRefusal: (at: string) => string | undefined;
+  /** See PageWorkerData. */
+  readonly bufferFile?: string;
   readonly log: Log;
   /** Starts the thread of the page. */
   readonly start: (options: PageHostOptions) => ServedPage;
@@ -51,13 +53,13 @@ export class StatusPage {
 
   /** Settings or policy may be others: begins or ends serving, or begins again. */
   look(): void {
-    const { listenRefusal, log } = this.#options;
+    const { listenRefusal, bufferFile, log } = this.#options;
     const { enabled, listen } = this.#settings;
     const refusal = enabled ? listenRefusal(listen) : undefined;
     const closed = refusal === undefined ? undefined : `page.listen: ${refusal}; the page is not served`;
     if (closed !== undefined && closed !== this.#closed) log.error({}, closed);
     this.#closed = closed;
-    const data = enabled && closed === undefined ? workerDataOf(this.#settings) : undefined;
+    const data = enabled && closed === undefined ? workerDataOf(this.#settings, bufferFile) : undefined;
     this.#changing = this.#changing.then(() => this.#bring(data));
   }
 
@@ -81,7 +83,8 @@ export class StatusPage {
   }
 }
 
-const workerDataOf = ({ listen, token_file: tokenFile, tls }: Settings["page"]): PageWorkerData => ({
+const workerDataOf = ({ listen, token_file: tokenFile, tls }: Settings["page"], bufferFile: string | undefined): PageWorkerData => ({
+  ...(bufferFile !== undefined && { bufferFile }),
   listen,
   tokenFile,
   tls: tls && { certFile: tls.cert_file, keyFile: tls.key_file },

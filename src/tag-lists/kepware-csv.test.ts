@@ -52,6 +52,14 @@ test("the other delimiter, as the program writes it on request", async () => {
   ]);
 });
 
+test("decimal digits have the words of the drivers", async () => {
+  const rows = ["Shift,400001,BCD,1,RO,100", "Lot,400002,LBCD,1,RO,100"].map((row) => `${row}${",".repeat(11)}`);
+  expect(variablesOf(await readList(`${[KEPWARE, ...rows].join("\n")}\n`))).toEqual([
+    { name: "Shift", address: "400001", type: "BCD" },
+    { name: "Lot", address: "400002", type: "LBCD" },
+  ]);
+});
+
 test("a list that is cut off is refused as a whole", async () => {
   const list = await readList(`${KEPWARE}\n"A",400001,Word,1,RO,100,,,,,,,,,"","",\n"B",4000`);
   expect([list?.refused, list?.variables]).toEqual([true, []]);

@@ -35,6 +35,8 @@ const TYPES: Readonly<Record<string, string | undefined>> = {
   qword: "uint64",
   float: "float32",
   double: "float64",
+  bcd: "BCD",
+  lbcd: "LBCD",
 };
 
 /** Devices that say the type of a value themselves. */
@@ -53,7 +55,8 @@ export function kepwareCells({ name, address, type, isWriteOnly, scaling, unit, 
 function typeOf(text: string, wanted: Wanted): { readonly type?: string } | { readonly problem: string } {
   const [type, isArray] = [text.replace(/\s+array$/i, ""), /\s+array$/i.test(text)];
   // The address says how long a text or an array is: the driver knows.
-  if (isArray || SAYS_TYPES.has(wanted.type) || /^(string|default|)$/i.test(type)) return {};
+  const isSaid = SAYS_TYPES.has(wanted.type) && !/bcd$/i.test(type);
+  if (isArray || isSaid || /^(string|default|)$/i.test(type)) return {};
   const known = TYPES[type.toLowerCase()];
   return known === undefined
     ? { problem: `the data type ${type} has no counterpart here; give the variable a type of its own` }

@@ -98,6 +98,7 @@ describe("a service that runs", () => {
       trend.last.length,
       trend.last.length,
     ]);
+    expect(await data("trend/buffer?source=press-1&variable=temperature")).toMatchObject({ step_ms: 60_000, next_from: null });
     const timeline = (await data("timeline?source=line-1")) as { spans: readonly { state: string }[] };
     expect(timeline.spans.at(-1)?.state).toMatch(/OK|UNKNOWN/);
     expect(await data("events?search=started")).toMatchObject({ events: [{ kind: "start" }], more: 0 });

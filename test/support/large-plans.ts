@@ -2,6 +2,7 @@ import type { AnyDriver, Limits, Point, Request } from "../../drivers/driver.ts"
 import { parseAddress as parseFins } from "../../drivers/fins/address.ts";
 import { placeOf } from "../../drivers/fins/areas.ts";
 import fins from "../../drivers/fins/driver.ts";
+import { settingsSchema as finsSettings } from "../../drivers/fins/settings.ts";
 import modbus from "../../drivers/modbus_tcp/driver.ts";
 import { limitsOf } from "../../drivers/modbus_tcp/plan.ts";
 import opcua from "../../drivers/opcua/driver.ts";
@@ -13,8 +14,12 @@ import { parseAddress as parseCip } from "../../drivers/vendor_a/address.ts";
 import cip from "../../drivers/vendor_a/driver.ts";
 import { type KnownSymbol, locate } from "../../drivers/vendor_a/locate.ts";
 import { maxDataBytes } from "../../drivers/vendor_a/plan.ts";
+import { settingsSchema as cipSettings } from "../../drivers/vendor_a/settings.ts";
 import gateway from "../../drivers/vendor_gateway/driver.ts";
 import type { Steps } from "../../src/base/timer.ts";
+
+const FINS_SETTINGS = finsSettings.parse({});
+const CIP_SETTINGS = cipSettings.parse({});
 
 export const VARIABLES = 100_000;
 
@@ -44,7 +49,7 @@ const textsOf = (driver: AnyDriver, textOf: (n: number) => string, type?: Point[
 
 function finsAt(textOf: (n: number) => string): (n: number) => Located {
   return (n) => {
-    const { address, type } = parseFins(textOf(n), undefined);
+    const { address, type } = parseFins(textOf(n), undefined, FINS_SETTINGS);
     const place = placeOf(address, "cs");
     if (typeof place === "string") throw new Error(place);
     return { address: { ...address, place }, type };
@@ -62,7 +67,7 @@ const PART = {
 
 function cipAt(textOf: (n: number) => string, of: Omit<KnownSymbol, "name">): (n: number) => Located {
   return (n) => {
-    const { address, type } = parseCip(textOf(n), undefined);
+    const { address, type } = parseCip(textOf(n), undefined, CIP_SETTINGS);
     const located = locate(address, type, { name: String(address.steps[0]), ...of });
     return { address: { ...address, place: located.place }, type: located.type };
   };

@@ -1,6 +1,7 @@
 import fc from "fast-check";
 import type { AnyDriver } from "../../drivers/driver.ts";
 import * as fins from "../../drivers/fins/address.ts";
+import { settingsSchema as finsSettings } from "../../drivers/fins/settings.ts";
 import { FORMS as FINS_FORMS } from "../../drivers/fins/spellings.ts";
 import { SPELLINGS as FINS } from "../../drivers/fins/spellings-table.ts";
 import { parseType as finsType } from "../../drivers/fins/types.ts";
@@ -11,16 +12,20 @@ import { FUNCTION_OF } from "../../drivers/modbus_tcp/frames.ts";
 import { settingsSchema as modbusSettings } from "../../drivers/modbus_tcp/settings.ts";
 import { FORMS as MODBUS_FORMS } from "../../drivers/modbus_tcp/spellings.ts";
 import { SPELLINGS as MODBUS } from "../../drivers/modbus_tcp/spellings-table.ts";
+import { parseType as modbusType } from "../../drivers/modbus_tcp/types.ts";
 import * as opcua from "../../drivers/opcua/address.ts";
 import { FORMS as OPCUA_FORMS } from "../../drivers/opcua/spellings.ts";
 import { SPELLINGS as OPCUA } from "../../drivers/opcua/spellings-table.ts";
 import * as s7 from "../../drivers/s7/address.ts";
+import { settingsSchema as s7Settings } from "../../drivers/s7/settings.ts";
 import { FORMS as S7_FORMS } from "../../drivers/s7/spellings.ts";
 import { SPELLINGS as S7 } from "../../drivers/s7/spellings-table.ts";
 import * as s7plus from "../../drivers/s7plus/address.ts";
+import { settingsSchema as s7plusSettings } from "../../drivers/s7plus/settings.ts";
 import { FORMS as S7PLUS_FORMS } from "../../drivers/s7plus/spellings.ts";
 import { SPELLINGS as S7PLUS } from "../../drivers/s7plus/spellings-table.ts";
 import * as vendorA from "../../drivers/vendor_a/address.ts";
+import { settingsSchema as vendorASettings } from "../../drivers/vendor_a/settings.ts";
 import { FORMS as VENDOR_A_FORMS } from "../../drivers/vendor_a/spellings.ts";
 import { SPELLINGS as VENDOR_A } from "../../drivers/vendor_a/spellings-table.ts";
 import { FaultError } from "../../src/model/fault.ts";
@@ -44,14 +49,14 @@ const one = (...texts: readonly string[]) => fc.constantFrom(...texts);
 /** Drivers that have a table of the addresses of other tools. */
 export const SUBJECTS: Readonly<Record<string, Subject>> = {
   modbus_tcp: {
-    driver: {},
+    driver: { parseType: modbusType },
     forms: MODBUS_FORMS,
     tools: MODBUS,
     place(text, wanted) {
       const { address, type } = modbus.parseAddress(text, wanted, modbusSettings.parse({}));
       const area = Object.entries(FUNCTION_OF).find(([, code]) => code === address.functionCode)?.[0];
       const bit = address.bit === undefined ? "" : `.${address.bit}`;
-      return `${address.unit}/${area} ${address.start}+${address.length}${bit} ${formatDataType(type)} ${address.order}`;
+      return `${address.unit}/${area} ${address.start}+${address.length}${bit} ${address.coding ?? formatDataType(type)} ${address.order}`;
     },
     own: fc.oneof(
       joined(
@@ -79,7 +84,7 @@ export const SUBJECTS: Readonly<Record<string, Subject>> = {
     forms: S7_FORMS,
     tools: S7,
     place(text, wanted) {
-      const { address, type } = s7.parseAddress(text, wanted);
+      const { address, type } = s7.parseAddress(text, wanted, s7Settings.parse({}));
       const { area, block, start, length, bit, kind, chars } = address;
       const [of, at] = [block === 0 ? "" : block, kind === "BOOL" ? `.${bit}` : ""];
       return `${area}${of} ${start}+${length}${at} ${kind}${chars === undefined ? "" : `(${chars})`} ${formatDataType(type)}`;
@@ -119,7 +124,7 @@ export const SUBJECTS: Readonly<Record<string, Subject>> = {
     forms: FINS_FORMS,
     tools: FINS,
     place(text, wanted) {
-      const { address, type } = fins.parseAddress(text, wanted);
+      const { address, type } = fins.parseAddress(text, wanted, finsSettings.parse({}));
       const { area, bank, start, count, isFlag, bit, kind } = address;
       const of = bank === undefined ? area : `${area}${bank}_`;
       return `${of}${start}+${count}${kind === "BOOL" && !isFlag ? `.${bit}` : ""} ${kind} ${formatDataType(type)}`;
@@ -137,11 +142,11 @@ export const SUBJECTS: Readonly<Record<string, Subject>> = {
     ),
   },
   vendor_a: {
-    driver: {},
+    driver: { parseType: vendorA.parseType },
     forms: VENDOR_A_FORMS,
     tools: VENDOR_A,
     place(text, wanted) {
-      const { address, type } = vendorA.parseAddress(text, wanted);
+      const { address, type } = vendorA.parseAddress(text, wanted, vendorASettings.parse({}));
       const { program, steps, bit, count } = address;
       const path = steps.map((step) => (typeof step === "string" ? step : `#${step.join(",")}`)).join(" ");
       return `${program ?? "controller"} ${path}${bit === undefined ? "" : ` bit ${bit}`}${count === undefined ? "" : ` x${count}`} ${formatDataType(type)}`;
@@ -194,7 +199,7 @@ export const SUBJECTS: Readonly<Record<string, Subject>> = {
     forms: S7PLUS_FORMS,
     tools: S7PLUS,
     place(text, wanted) {
-      const { address } = s7plus.parseAddress(text, wanted);
+      const { address } = s7plus.parseAddress(text, wanted, s7plusSettings.parse({}));
       // The program of the controller has none of these names.
       const meaning = s7plus.otherMeaning(text);
       if (meaning !== undefined) throw new FaultError("address_invalid", meaning);

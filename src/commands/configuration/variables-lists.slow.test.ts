@@ -1,3 +1,4 @@
+import { join } from "node:path";
 import { expect, onTestFinished, test } from "vitest";
 import { startModbusPlant } from "../../../drivers/modbus_tcp/simulator.ts";
 import { commandLine } from "../../../test/support/command-line.ts";
@@ -36,7 +37,7 @@ const kepwareDevice = (name: string, ...tags: readonly object[]) => ({
 });
 
 test("projects and lists of Kepware and Ignition are imported, and read from the device with the values that those programs show", async () => {
-  const { listed, take, write, well } = await withPlant();
+  const { folder, listed, take, write, well } = await withPlant();
   const kepware = write(
     "kepware.json",
     JSON.stringify({
@@ -80,7 +81,8 @@ test("projects and lists of Kepware and Ignition are imported, and read from the
     "kepware.csv",
     "Tag Name,Address,Data Type,Respect Data Type,Client Access,Scan Rate,Scaling,Raw Low,Raw High,Scaled Low,Scaled High\nzone.scaled,400001,Word,1,R/W,100,Linear,0,1000,0,100\n",
   );
-  const list = await take(csv, "--try", "--json");
+  // A preview needs no key that may write.
+  const list = await take(csv, "--try", "--json", "--key-file", join(folder, "keys", "collector.key"));
   expect([list.code, JSON.parse(list.out)]).toMatchObject([
     0,
     { dry_run: true, counts: { created: 1 }, tried: { ok: true, values: [{ name: "zone.scaled", value: 25, quality: "good" }] } },
@@ -102,7 +104,7 @@ test("projects and lists of Kepware and Ignition are imported, and read from the
         opc("raw", "ns=1;s=[Press]HR1"),
         opc("next", "ns=1;s=[Press]HR22"),
         opc("flow", "ns=1;s=[Press]HRF11"),
-        { name: "set", tagType: "AtomicTag", valueSource: "memory" },
+        { name: "s\u001b[31m\u202et", tagType: "AtomicTag", valueSource: "memory" },
       ],
     }),
   );
@@ -114,6 +116,7 @@ test("projects and lists of Kepware and Ignition are imported, and read from the
   expect(both.err).toMatch(
     /Line\/raw and 1 more \(Line\/next\): address: "HR1" is an address of Ignition with two meanings; write holding:0 .* or holding:1 .*; choose with --count-from/,
   );
+  expect(both.err).toContain("Line/s\\u001b[31m\\u202et: is not read from a device");
   expect((await take(ignition, "--count-from", "2")).err).toContain("expected 0 or 1");
   const counted = await take(ignition, "--count-from", "1", "--replace");
   expect(counted.out).toContain(

@@ -61,7 +61,10 @@ export async function addressCheck(
     problemOf,
     readAddress(variable, program, countsFrom) {
       const error = check(variable);
-      if (error === undefined) return variable;
+      if (error === undefined) {
+        const other = driver.otherMeaning?.(variable.address);
+        return other === undefined ? variable : `address: ${other}`;
+      }
       const ours = error instanceof ForeignAddress ? meaningOf(error, program, countsFrom) : undefined;
       if (ours === undefined) return isCounted(error, program) ? `${wordsOf(error)}; choose with --count-from` : wordsOf(error);
       const { address, type } = splitTyped(ours);

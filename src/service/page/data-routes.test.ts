@@ -31,7 +31,7 @@ async function ask(path: string, reply?: DataReply) {
     if (reply) questions.take(message.id, reply);
   }, 10);
   const source = (name: string): PageSource | undefined => (name === "press-1" || name === uuidOf(1) ? SOURCE : undefined);
-  const { status, body, ...rest } = await answerData(path, { questions, source, version: "1" });
+  const { status, body, ...rest } = await answerData(path, { questions, buffer: undefined, source, version: "1" });
   return { status, asked, data: typeof body === "string" ? JSON.parse(body) : body, ...rest };
 }
 

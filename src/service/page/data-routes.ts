@@ -1,15 +1,19 @@
+import { messageOf } from "../../model/failure.ts";
 import type { SourceFrames } from "../../model/wire.ts";
+import type { BufferTrends } from "./buffer-trends.ts";
 import { type DataAnswer, jsonAnswer } from "./data-answer.ts";
 import { captureAnswer, framesAnswer } from "./frames-answer.ts";
 import type { PageSource } from "./messages.ts";
 import type { Questions } from "./questions.ts";
 import { sinkAnswer } from "./sink-answer.ts";
-import { trendAnswer } from "./trend-answer.ts";
+import { bufferTrendAnswer, trendAnswer } from "./trend-answer.ts";
 
 export interface DataDeps {
   readonly questions: Pick<Questions, "ask">;
   /** By name or uuid. */
   readonly source: (name: string) => PageSource | undefined;
+  /** Undefined: the page has no buffer to read. */
+  readonly buffer: Pick<BufferTrends, "read"> | undefined;
   /** The collector's. */
   readonly version: string;
 }
@@ -24,6 +28,7 @@ const LATE = refused(503, "the collector is busy and did not answer in time; try
 
 const ROUTES: Readonly<Record<string, (query: URLSearchParams, deps: DataDeps) => Promise<DataAnswer>>> = {
   "/data/trend": trend,
+  "/data/trend/buffer": ofBuffer,
   "/data/timeline": timeline,
   "/data/events": events,
   "/data/sink": sink,
@@ -39,7 +44,15 @@ export function answerData(url: string, deps: DataDeps): Promise<DataAnswer> {
   return route ? route(searchParams, deps) : Promise.resolve(refused(404, `nothing is answered here; known: ${known}`));
 }
 
-async function trend(query: URLSearchParams, { questions, source: find }: DataDeps): Promise<DataAnswer> {
+interface TrendWish {
+  readonly source: PageSource;
+  readonly variable: string;
+  readonly fromMs: number | undefined;
+  readonly toMs: number | undefined;
+}
+
+/** The trend that is asked for, or why that is not known. */
+function trendWish(query: URLSearchParams, find: DataDeps["source"]): TrendWish | DataAnswer {
   const [name, variable] = [query.get("source") ?? "", query.get("variable") ?? ""];
   if (name === "" || variable === "") return refused(400, "expected source and variable: the uuid or name of each");
   const span = { fromMs: timeIn(query, "from"), toMs: timeIn(query, "to") };
@@ -49,8 +62,28 @@ async function trend(query: URLSearchParams, { questions, source: find }: DataDe
   if (!source) return noSource(name);
   const { fromMs, toMs } = span as { readonly fromMs: number | undefined; readonly toMs: number | undefined };
   if (fromMs !== undefined && toMs !== undefined && fromMs > toMs) return refused(400, "from: is after to");
-  const reply = await questions.ask({ type: "trend", source: source.uuid, variable, fromMs, toMs });
+  return { source, variable, fromMs, toMs };
+}
+
+async function trend(query: URLSearchParams, { questions, source: find }: DataDeps): Promise<DataAnswer> {
+  const wish = trendWish(query, find);
+  if ("status" in wish) return wish;
+  const { source, ...span } = wish;
+  const reply = await questions.ask({ type: "trend", source: source.uuid, ...span });
   return reply ? jsonAnswer(200, trendAnswer(reply.data, source.interval_ms)) : LATE;
+}
+
+async function ofBuffer(query: URLSearchParams, { buffer, source: find }: DataDeps): Promise<DataAnswer> {
+  const wish = trendWish(query, find);
+  if ("status" in wish) return wish;
+  const { source, ...span } = wish;
+  try {
+    const found = await buffer?.read({ source: source.uuid, ...span });
+    if (found === "busy") return refused(503, "another trend is being read from the buffer; try again");
+    return jsonAnswer(200, bufferTrendAnswer(found));
+  } catch (error) {
+    return refused(503, `the buffer cannot be read: ${messageOf(error)}`);
+  }
 }
 
 async function timeline(query: URLSearchParams, { questions, source: find }: DataDeps): Promise<DataAnswer> {

@@ -13,6 +13,8 @@ export interface PageWorkerData {
   readonly tokenFile?: string | undefined;
   /** PEM files; read again when they change. Absent: plain HTTP. */
   readonly tls?: { readonly certFile: string; readonly keyFile: string } | undefined;
+  /** The buffer's file, for trends of earlier; absent: there is none to read. */
+  readonly bufferFile?: string | undefined;
 }
 
 /** Bounds of the heap of the page's worker: several times what 1,000 sources with ten viewers take. */

@@ -4,6 +4,7 @@ import { createThrottle, type Throttle } from "../../lib/throttle.ts";
 import type { Log } from "../../model/context.ts";
 import { COOKIE, isOwnName, TokenGate } from "./access.ts";
 import type { Asset } from "./assets.ts";
+import type { BufferTrends } from "./buffer-trends.ts";
 import { type DataAnswer, jsonAnswer } from "./data-answer.ts";
 import type { SeenAccess } from "./data-messages.ts";
 import { answerData } from "./data-routes.ts";
@@ -16,6 +17,7 @@ import { Parts, shell, type View } from "./view.ts";
 export interface PageServerOptions {
   readonly pages: LivePages;
   readonly questions: Pick<Questions, "ask">;
+  readonly buffer: Pick<BufferTrends, "read"> | undefined;
   /** Somebody was let in, or was not. */
   readonly seen: (access: SeenAccess) => void;
   readonly assets: Readonly<Record<string, Asset>>;
@@ -114,13 +116,18 @@ export class PageServer {
 
   /** Answers in JSON. */
   async #data(url: string, response: ServerResponse, method: string): Promise<void> {
-    const { pages, questions } = this.#options;
+    const { pages, questions, buffer } = this.#options;
     await pages.load({ type: "overview", query: { failing: false, filter: "", page: 1 } });
     const { head, sources } = pages.state;
     const isStatus = url.split("?", 1)[0] === "/data/status";
     if (!head) sendData(response, jsonAnswer(503, { detail: "the collector is starting" }), method);
     else if (isStatus) sendData(response, jsonAnswer(200, { ...head, sources }), method);
-    else sendData(response, await answerData(url, { questions, source: (name) => pages.state.find(name), version: head.version }), method);
+    else
+      sendData(
+        response,
+        await answerData(url, { questions, buffer, source: (name) => pages.state.find(name), version: head.version }),
+        method,
+      );
   }
 
   #refuse(path: string, response: ServerResponse): void {

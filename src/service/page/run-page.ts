@@ -8,6 +8,7 @@ import type { Log } from "../../model/context.ts";
 import { messageOf } from "../../model/failure.ts";
 import { readToken } from "./access.ts";
 import type { Asset } from "./assets.ts";
+import { BufferTrends } from "./buffer-trends.ts";
 import { LivePages } from "./live-pages.ts";
 import type { FromPage, PageWorkerData, ToPage } from "./messages.ts";
 import { PageServer } from "./page-server.ts";
@@ -77,7 +78,7 @@ async function untilListening(options: RunPageOptions, serving: Serving): Promis
 }
 
 async function listen(options: RunPageOptions, { pages, questions, post, log }: Serving): Promise<Served & { readonly url: string }> {
-  const { listen: at, tls: files, tokenFile, assets } = options;
+  const { listen: at, tls: files, tokenFile, bufferFile, assets } = options;
   const colon = at.lastIndexOf(":");
   const host = at.slice(0, colon).replace(/^\[|\]$/g, "");
   const certificate = files && { ...CERTIFICATE, files, pem: readTls(files, CERTIFICATE.setting) };
@@ -86,6 +87,7 @@ async function listen(options: RunPageOptions, { pages, questions, post, log }: 
   const page = new PageServer({
     pages,
     questions,
+    buffer: bufferFile === undefined ? undefined : new BufferTrends(bufferFile),
     seen: (access) => (accesses.take() ? post({ type: "access", access }) : undefined),
     assets,
     tokenFile,

@@ -1,6 +1,7 @@
 import { shortFloat32 } from "../../base/number.ts";
 import { FAULTS } from "../../model/fault.ts";
 import { explainFault } from "../../model/words/fault-catalogue.ts";
+import type { BufferTrend } from "../history/buffer-trend.ts";
 import type { StateSpan, TrendData } from "../history/history.ts";
 import { MINUTE_MS } from "../history/minute-states.ts";
 import type { TrendLack } from "../history/trends.ts";
@@ -82,6 +83,36 @@ export function trendAnswer({ found, fromMs, sinceMs, states, maxBytes }: TrendD
     max: numbersOf(max),
     last: numbersOf(last),
     gaps,
+  };
+}
+
+/** The trend of what waits in the buffer. */
+export interface BufferTrendAnswer {
+  /** Times of the buffer's first and last readout, ISO 8601 UTC; null: it is empty. */
+  readonly span: { readonly from: string; readonly to: string } | null;
+  readonly step_ms: number;
+  /** When the first step begins; null: the buffer is empty. */
+  readonly from: string | null;
+  /** By step; null: the buffer has none, because it was delivered, dropped, not read, bad, or as it was before. */
+  readonly min: readonly (number | null)[];
+  readonly max: readonly (number | null)[];
+  readonly last: readonly (number | null)[];
+  /** Time was up: ask again from here. Null: all was read. */
+  readonly next_from: string | null;
+}
+
+/** Pure. */
+export function bufferTrendAnswer(found: BufferTrend | undefined): BufferTrendAnswer {
+  if (!found) return { span: null, step_ms: MINUTE_MS, from: null, min: [], max: [], last: [], next_from: null };
+  const { span, stepMs, fromMs, figures, nextMs } = found;
+  return {
+    span: { from: iso(span.fromMs), to: iso(span.toMs) },
+    step_ms: stepMs,
+    from: iso(fromMs),
+    min: numbersOf(figures.min),
+    max: numbersOf(figures.max),
+    last: numbersOf(figures.last),
+    next_from: nextMs === undefined ? null : iso(nextMs),
   };
 }
 
