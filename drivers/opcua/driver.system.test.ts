@@ -312,7 +312,7 @@ describe("reading", () => {
 });
 
 describe("sessions", () => {
-  it("leaves none behind in 500 reconnects, also where the connection is cut or the read stopped", { timeout: 120_000 }, async () => {
+  it("leaves none behind in 150 reconnects, also where the connection is cut or the read stopped", { timeout: 120_000 }, async () => {
     const simulator = await start();
     const details = detailsOf(simulator.port);
     const once = async (i: number) => {
@@ -323,11 +323,11 @@ describe("sessions", () => {
       await reading.catch(() => {});
       await session.close();
     };
-    for (let i = 0; i < 50; i++) await once(i);
+    for (let i = 0; i < 15; i++) await once(i);
     const handles = () => process.getActiveResourcesInfo().filter((name) => /TCP|Timeout/.test(name)).length;
     await expect.poll(() => simulator.connections()).toBe(0);
     const [before, listeners] = [handles(), process.eventNames().reduce((n, name) => n + process.listenerCount(name), 0)];
-    for (let i = 0; i < 500; i++) await once(i);
+    for (let i = 0; i < 150; i++) await once(i);
     expect(simulator.sessions()).toBe(0);
     await expect.poll(() => simulator.connections()).toBe(0);
     await expect.poll(handles, { timeout: 5000 }).toBeLessThanOrEqual(before);

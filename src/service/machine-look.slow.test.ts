@@ -44,7 +44,7 @@ test("a certificate that is trusted later is found at the next look", async () =
   // Times of change are as coarse as the kernel's clock ticks.
   await new Promise((done) => setTimeout(done, 20));
   writeFileSync(path.join(trusted, "device.der"), device.certificate);
-  expect(look.certificates().map(({ thumbprint }) => thumbprint)).toEqual([device.thumbprint]);
+  await expect.poll(() => look.certificates().map(({ thumbprint }) => thumbprint)).toEqual([device.thumbprint]);
 });
 
 test("without a PKI folder and without a disk there is nothing to tell, and nothing is made", async () => {

@@ -1,4 +1,4 @@
-import { statSync } from "node:fs";
+import { stat } from "node:fs/promises";
 import path from "node:path";
 import type { Log } from "../model/context.ts";
 import { messageOf } from "../model/failure.ts";
@@ -44,7 +44,8 @@ export class MachineLook {
   #certificates: readonly CertificateEnd[] = [];
   #lookedAtMs = Number.NEGATIVE_INFINITY;
   /** Times of change of the folders. */
-  #stamp = "";
+  #stamp: string | undefined;
+  #watching: Promise<void> | undefined;
   #asking: Promise<number | undefined> | undefined;
 
   constructor(stateDir: string, pki: PkiPlace, log: Log) {
@@ -59,12 +60,21 @@ export class MachineLook {
     return { freeBytes: await this.free(), certificates };
   }
 
-  /** All certificates, the first to end first; read again where a folder has changed, and every ten minutes. */
+  /** All certificates, the first to end first; read again where a folder has changed by the last call, and every ten minutes. */
   certificates(): readonly CertificateEnd[] {
-    const stamp = CERTIFICATE_FOLDERS.map((folder) => changedMs(path.join(this.#pki.dir, folder))).join();
-    if (stamp !== this.#stamp || performance.now() - this.#lookedAtMs > LOOK_AT_CERTIFICATES_MS) this.#lookAtCertificates();
-    this.#stamp = stamp;
+    if (performance.now() - this.#lookedAtMs > LOOK_AT_CERTIFICATES_MS) this.#lookAtCertificates();
+    this.#watching ??= this.#lookIfChanged().finally(() => {
+      this.#watching = undefined;
+    });
     return this.#certificates;
+  }
+
+  /** Never rejects; a disk that does not answer keeps only this waiting. */
+  async #lookIfChanged(): Promise<void> {
+    const times = await Promise.all(CERTIFICATE_FOLDERS.map((folder) => changedMs(path.join(this.#pki.dir, folder))));
+    const stamp = times.join();
+    if (stamp !== this.#stamp) this.#lookAtCertificates();
+    this.#stamp = stamp;
   }
 
   /** Bytes that the disk of the state folder has left; undefined: it does not say. Never rejects, and takes a second at most. */
@@ -100,9 +110,9 @@ export class MachineLook {
 }
 
 /** Undefined: there is no such folder, or it may not be looked at. */
-function changedMs(folder: string): number | undefined {
+async function changedMs(folder: string): Promise<number | undefined> {
   try {
-    return statSync(folder, { throwIfNoEntry: false })?.mtimeMs;
+    return (await stat(folder)).mtimeMs;
   } catch {
     return undefined;
   }

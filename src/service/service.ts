@@ -223,9 +223,13 @@ export class Service {
     const served = { settings, listenRefusal, entry: workerUrl("page"), agent: parts.agent, bufferFile, head, data, log, start };
     this.#page = new StatusPage(served);
     this.#noting = setInterval(() => {
-      const now = head();
-      history.noteSinks(now.sinks);
-      history.noteOthers(now, machine.certificates());
+      try {
+        const now = head();
+        history.noteSinks(now.sinks);
+        history.noteOthers(now, machine.certificates());
+      } catch (error) {
+        log.error({ err: error }, "the page's history could not be kept");
+      }
     }, NOTE_EVERY_MS);
     history.events.add({ kind: "start", about: null, text: `collector ${version} started` });
     this.#forecast = new FillForecast(stateDir, log);

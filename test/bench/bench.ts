@@ -64,6 +64,10 @@ const BENCHES: Readonly<Record<string, { readonly about: string; run(): Promise<
     about: "buffer recover on files of millions of values whose account is gone: time, memory, what is said, and the numbers at both ends",
     run: async () => (await import("./recover.ts")).benchRecover(),
   },
+  payload: {
+    about: "CPU and bytes of MQTT messages with payload columns, compared with envelopes",
+    run: async () => (await import("./payload.ts")).benchPayload(),
+  },
   delivery: {
     about: "memory with a backlog of 10 million values, how that drains next to live values, and CPU per value meanwhile",
     run: async () => (await import("./delivery.ts")).benchDelivery(),

@@ -1,14 +1,15 @@
 import { execFileSync, spawnSync } from "node:child_process";
-import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { cpSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import os from "node:os";
 import path from "node:path";
 import type { Metafile } from "esbuild";
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
-import { bundle, bundleAddOn } from "../../build.ts";
+import { bundleAddOn } from "../../build.ts";
 import { startModbusPlant } from "../../drivers/modbus_tcp/simulator.ts";
 import { startOpcuaSimulator, USERS } from "../../drivers/opcua/simulator.ts";
 import { createWitness } from "../../drivers/opcua/simulator-client.ts";
 import { type Api, apiOf } from "../support/api.ts";
+import { builtBundle } from "../support/built-collector.ts";
 import { pcap, RecordedConnection } from "../support/capture-file.ts";
 import { type CollectorProcess, startCollector } from "../support/collector-process.ts";
 import { freePort } from "../support/free-port.ts";
@@ -22,6 +23,8 @@ const WITHIN = { timeout: 30_000, interval: 100 };
 
 let work: string;
 let metafile: Metafile;
+/** Names of outputs in the metafile are of files in this folder. */
+let builtApp: string;
 /** Each file that a thread of the collector loads is written down here. */
 let loadedFile: string;
 let command: readonly [string, ...string[]];
@@ -29,11 +32,12 @@ const open: (() => Promise<unknown>)[] = [];
 
 beforeAll(async () => {
   work = mkdtempSync(path.join(os.tmpdir(), "collector-bundle-"));
-  const { arch } = process;
-  if (arch !== "x64" && arch !== "arm64") throw new Error(`there are no native parts for ${arch}`);
+  const built = await builtBundle();
+  ({ metafile } = built);
+  builtApp = built.app;
   // If the package installs it: add-ons are looked for beside its folder.
   const app = path.join(work, "collector/app");
-  ({ metafile } = await bundle({ out: app, arch, packageDir: (name) => path.join(ROOT, "node_modules", name) }));
+  cpSync(builtApp, app, { recursive: true });
   loadedFile = path.join(work, "loaded");
   const witness = path.join(work, "witness.mjs");
   writeFileSync(
@@ -43,7 +47,7 @@ beforeAll(async () => {
      registerHooks({ load(url, context, next) { appendFileSync(${JSON.stringify(loadedFile)}, url + "\\n"); return next(url, context); } });`,
   );
   command = [path.join(ROOT, "bin/collector-node"), "--import", witness, path.join(app, "main.js")];
-}, 60_000);
+}, 120_000);
 afterEach(async () => {
   for (const close of open.splice(0)) await close();
 });
@@ -60,7 +64,7 @@ function inputsOf(entry: string, { later = false }: { later?: boolean } = {}): r
     for (const { path: target, kind } of output.imports)
       if (kind === "import-statement" || (later && kind === "dynamic-import")) walk(path.resolve(ROOT, target));
   };
-  walk(path.join(work, "collector/app", entry));
+  walk(path.join(builtApp, entry));
   expect(seen.size).toBeGreaterThan(0);
   return [...seen].flatMap((file) => Object.keys(outputs.get(file)?.inputs ?? {}));
 }
@@ -99,7 +103,7 @@ const deskFiles = (inputs: readonly string[]): readonly string[] => [...new Set(
 function chunkOf(source: string): string {
   const [file = ""] = Object.entries(metafile.outputs).find(([, { entryPoint }]) => entryPoint === source) ?? [];
   expect(file, source).not.toBe("");
-  return path.relative(path.join(work, "collector/app"), path.resolve(ROOT, file));
+  return path.relative(builtApp, path.resolve(ROOT, file));
 }
 
 describe("the bundle", { timeout: 60_000 }, () => {

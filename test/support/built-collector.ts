@@ -1,6 +1,7 @@
 import { createHash } from "node:crypto";
-import { existsSync, mkdirSync, readdirSync, renameSync, rmSync, statSync, utimesSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, statSync, utimesSync, writeFileSync } from "node:fs";
 import path from "node:path";
+import type { Metafile } from "esbuild";
 import { type CollectorOptions, type CollectorProcess, startCollector } from "./collector-process.ts";
 import { inTurn } from "./in-turn.ts";
 
@@ -17,6 +18,16 @@ const UNUSED_MS = 24 * 60 * 60 * 1000;
  * verb with a third, because it loads a few files instead of hundreds. The first test that asks builds it, for later runs too.
  */
 export async function builtCollector(): Promise<string> {
+  return path.join(await builtFolder(), "collector");
+}
+
+/** The files of that program, not to be changed, and what the bundler says of them: paths from the root of the project. */
+export async function builtBundle(): Promise<{ readonly app: string; readonly metafile: Metafile }> {
+  const folder = await builtFolder();
+  return { app: path.join(folder, "app"), metafile: JSON.parse(readFileSync(path.join(folder, "metafile.json"), "utf8")) as Metafile };
+}
+
+async function builtFolder(): Promise<string> {
   const folder = path.join(CACHE, keyOf(INPUTS));
   const program = path.join(folder, "collector");
   if (!existsSync(program)) {
@@ -27,7 +38,7 @@ export async function builtCollector(): Promise<string> {
   }
   const now = new Date();
   utimesSync(folder, now, now);
-  return program;
+  return folder;
 }
 
 /** Like startCollector, with the program as the package has it. */
@@ -61,7 +72,10 @@ async function bundleInto(folder: string): Promise<void> {
   // Loaded by the one that builds: it brings the bundler and half of the command line.
   const { bundle } = await import("../../build.ts");
   const part = `${folder}.part`;
-  await bundle({ out: path.join(part, "app"), arch, packageDir: (name) => path.join(ROOT, "node_modules", name) });
+  const { metafile } = await bundle({ out: path.join(part, "app"), arch, packageDir: (name) => path.join(ROOT, "node_modules", name) });
+  // Outputs have the name that the folder gets.
+  const [made, named] = [part, folder].map((one) => JSON.stringify(`${path.relative(ROOT, one)}/`).slice(1, -1));
+  writeFileSync(path.join(part, "metafile.json"), JSON.stringify(metafile).replaceAll(made ?? "", named ?? ""));
   const script = [
     "#!/bin/sh",
     // What is compiled is removed with the build.

@@ -135,6 +135,14 @@ describe("history", () => {
       ["sink", "broker", "OK", "TIMEOUT", "OK → TIMEOUT: no CONNACK"],
       ["source", "press-1", "OK", "CONNECTION_REFUSED", "OK → CONNECTION_REFUSED: connect ECONNREFUSED"],
     ]);
+    // Another configuration begins a source again, which is no change of its state.
+    const unread = { status: { last_readout_at: null, configured_variables: 1, state: { type: "UNKNOWN" } } } as const;
+    history.noteSources([reportOf(1), reportOf(2, { ...unread, since: at(2) })]);
+    history.noteSources([reportOf(1), reportOf(2, { since: at(2) })]);
+    expect(history.events.find({ after: 0, search: "press", limit: 10 }).events.map(({ text }) => text)).toEqual([
+      "CONNECTION_REFUSED → OK",
+      "OK → CONNECTION_REFUSED: connect ECONNREFUSED",
+    ]);
     history.noteSources([reportOf(2)]);
     history.noteSinks([]);
     expect([history.timeline(uuidOf(1)), history.timeline(uuidOf(900))]).toEqual([undefined, undefined]);

@@ -12,7 +12,7 @@ import { Differences } from "./differences.ts";
 import { Events, type NewEvent } from "./events.ts";
 import { LedgerHours } from "./ledger-hours.ts";
 import { MINUTE_MS } from "./minute-states.ts";
-import { stateOf, type TimelineRun, Timelines } from "./timelines.ts";
+import { stateOf, type TimelineRun, type TimelineState, Timelines } from "./timelines.ts";
 import { type TrendFound, type TrendSettings, Trends } from "./trends.ts";
 
 const DAY_MS = 24 * 60 * MINUTE_MS;
@@ -22,7 +22,25 @@ interface Seen {
   /** ISO 8601. */
   readonly since: string;
   readonly words: string;
+  /** The last state that lasted; undefined: there was none. */
+  readonly told: string | undefined;
 }
+
+/** A source or sink as it is now. */
+interface Noted extends Pick<SourceReport, "uuid" | "name" | "since" | "error"> {
+  readonly kind: "source" | "sink";
+  readonly state: TimelineState["state"];
+  readonly words: string;
+}
+
+/** States that become events; the others pass. */
+const IS_TOLD: Readonly<Record<TimelineState["state"], boolean>> = {
+  OK: true,
+  ERROR: true,
+  STOPPED: true,
+  UNKNOWN: false,
+  CONNECTING: false,
+};
 
 /** Times are epoch ms. */
 export interface StateSpan extends Omit<TimelineRun, "from" | "to"> {
@@ -90,17 +108,9 @@ export class History {
 
   /** The sources as they are now. */
   noteSources(reports: readonly SourceReport[]): void {
-    const now = this.#minuteOf(upMsOf(this.#clock));
     for (const report of reports) {
       const { uuid, name, since, error, status } = report;
-      const before = this.#seen.get(uuid);
-      const words = sourceStateWords(report);
-      if (before?.since === since && before.words === words) continue;
-      this.#seen.set(uuid, { since, words });
-      this.#timelines.note(uuid, now, stateOf(status.state.type, error));
-      const isBeginning = before === undefined || before.words === "NOT_READ_YET";
-      if (before?.words !== words && !(isBeginning && status.state.type !== "ERROR"))
-        this.#changed("source", name, before?.words, words, error?.detail ?? null);
+      this.#note({ kind: "source", uuid, name, since, state: status.state.type, words: sourceStateWords(report), error });
     }
     if (reports.length === this.#sources.size && reports.every(({ uuid }) => this.#sources.has(uuid))) return;
     this.#sources = new Set(reports.map(({ uuid }) => uuid));
@@ -110,18 +120,10 @@ export class History {
 
   /** The sinks as they are now. */
   noteSinks(sinks: readonly SinkStatus[]): void {
-    const now = this.#minuteOf(upMsOf(this.#clock));
     this.ledgers.take(sinks, this.#clock.epochMs());
     for (const sink of sinks) {
-      const { uuid, name, since, state, error } = sink;
-      const before = this.#seen.get(uuid);
-      const words = sinkStateWords(sink);
-      if (before?.since === since && before.words === words) continue;
-      this.#seen.set(uuid, { since, words });
-      this.#timelines.note(uuid, now, stateOf(state, error));
-      const isBeginning = before === undefined || before.words === "CONNECTING";
-      if (before?.words !== words && !(isBeginning && state !== "ERROR"))
-        this.#changed("sink", name ?? uuid, before?.words, words, error?.detail ?? null);
+      const { uuid, name, since, error, state } = sink;
+      this.#note({ kind: "sink", uuid, name: name ?? uuid, since, state, words: sinkStateWords(sink), error });
     }
     if (sinks.length === this.#sinks.size && sinks.every(({ uuid }) => this.#sinks.has(uuid))) return;
     this.#sinks = new Set(sinks.map(({ uuid }) => uuid));
@@ -180,9 +182,16 @@ export class History {
     this.#trends.stop();
   }
 
-  #changed(kind: "source" | "sink", name: string, before: string | undefined, after: string, detail: string | null): void {
-    const text = `${before ?? "new"} → ${after}${detail === null ? "" : `: ${detail}`}`;
-    this.events.add({ kind, about: name, text, ...(before !== undefined && { before }), after });
+  #note({ kind, uuid, name, since, state, words, error }: Noted): void {
+    const before = this.#seen.get(uuid);
+    if (before?.since === since && before.words === words) return;
+    this.#timelines.note(uuid, this.#minuteOf(upMsOf(this.#clock)), stateOf(state, error));
+    const isTold = IS_TOLD[state];
+    this.#seen.set(uuid, { since, words, told: isTold ? words : before?.told });
+    // The first OK after the start is no change.
+    if (!isTold || before?.told === words || (before?.told === undefined && state === "OK")) return;
+    const text = `${before?.told ?? "new"} → ${words}${error ? `: ${error.detail}` : ""}`;
+    this.events.add({ kind, about: name, text, ...(before?.told !== undefined && { before: before.told }), after: words });
   }
 
   #keep(): void {

@@ -131,7 +131,7 @@ function sinkArticle(sink: SinkStatus, state: PageState): Html {
 <dl>
 <dt>State</dt><dd data-field="state">${stateBadge(level, sinkStateWords(sink))} for ${ageOf(since)} <span class="exact">${timeOf(since)}</span></dd>
 <dt>Backlog</dt><dd data-field="backlog">${ledger ? html`${ledger.pending} values wait, ${ledger.delivered} of ${ledger.accepted - ledger.filtered} delivered${ledger.unconfirmed > 0 && `, ${ledger.unconfirmed} sent without confirmation`}` : "it keeps no account"}</dd>
-<dt>Reason</dt><dd data-field="reason">${trouble && html`<p class="sentence">${trouble.sentence}</p><p>${trouble.detail}</p><p>${trouble.cause}</p>`}${paragraphs([...sinkWords(sink), ...notes.slice(0, MAX_NOTES_SHOWN)])}${notes.length > MAX_NOTES_SHOWN && html`<p>… ${notes.length - MAX_NOTES_SHOWN} more notes</p>`}</dd>
+<dt>Reason</dt><dd data-field="reason">${trouble && html`<p class="sentence">${trouble.sentence}</p><p>${trouble.detail}</p><p>${trouble.cause}</p>`}${paragraphs([...sinkWords(sink), ...notes.slice(0, MAX_NOTES_SHOWN)])}${notes.length > MAX_NOTES_SHOWN && html`<p>${"…"} ${notes.length - MAX_NOTES_SHOWN} more notes</p>`}</dd>
 <dt>Next step</dt><dd data-field="next-step">${trouble && paragraphs([trouble.nextStep])}${trouble?.nextTry && html`<p>Next try: ${timeOf(trouble.nextTry)}</p>`}</dd>
 </dl>
 ${ledger && hoursTable(uuid, state)}
@@ -177,6 +177,6 @@ ${
 `
 }<dt>Buffer</dt><dd data-field="buffer"><meter min="0" max="100" value="${share}" aria-label="Buffer in use">${share} %</meter> <span>${bufferLine}, ${formatBytes(Math.max(0, dropAt - used))} free</span>${paragraphs(lossLines)}</dd>
 </dl>
-${warnings.length > 0 && html`<div data-field="notes">${paragraphs(warnings.slice(0, MAX_NOTES_SHOWN).map((note) => `Note: ${note}`))}${warnings.length > MAX_NOTES_SHOWN && html`<p>… ${warnings.length - MAX_NOTES_SHOWN} more notes</p>`}</div>`}
+${warnings.length > 0 && html`<div data-field="notes">${paragraphs(warnings.slice(0, MAX_NOTES_SHOWN).map((note) => `Note: ${note}`))}${warnings.length > MAX_NOTES_SHOWN && html`<p>${"…"} ${warnings.length - MAX_NOTES_SHOWN} more notes</p>`}</div>`}
 </section>`;
 }

@@ -189,7 +189,7 @@ function loginPage(problem: string | undefined): View {
     "Log in: Collector",
     html`<h1>Log in</h1>
 <form method="post" action="/login">
-${problem !== undefined && html`<p role="alert" class="state bad">✗ ${problem}</p>`}
+${problem !== undefined && html`<p role="alert" class="state bad">${"✗"} ${problem}</p>`}
 <p><label for="token">Token</label> <input id="token" name="token" type="password" autocomplete="current-password" required autofocus></p>
 <p>It is the first line of the file that <code>page.token_file</code> names in the collector's settings.</p>
 <button type="submit">Log in</button>

@@ -148,7 +148,7 @@ function planOf(plan: PlanView, name: string): Html {
 <tbody>
 ${rows.map(({ words, variables, bytes }) => html`<tr><th scope="row">${words}</th><td>${variables}</td><td>${bytes}</td></tr>\n`)}</tbody>
 </table>
-${left > 0 && html`<p>… ${left} more requests, see <code>collector plan ${shellWord(name, "SOURCE")} --requests</code></p>`}`;
+${left > 0 && html`<p>${"…"} ${left} more requests, see <code>collector plan ${shellWord(name, "SOURCE")} --requests</code></p>`}`;
 }
 
 function timelineSection(state: PageState, uuid: string): Html {

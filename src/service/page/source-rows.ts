@@ -33,9 +33,9 @@ export function reasonOf(source: PageSource, maxFaults = MAX_FAULTS_SHOWN): Html
   const notes = foldedNotes(warnings);
   return html`${trouble && html`<p class="sentence">${trouble.sentence}</p><p>${trouble.detail}</p><p>${trouble.cause}</p>`}${
     sourceStateWords(source) === "NO_VARIABLES" && paragraphs([NO_VARIABLES])
-  }${paragraphs(faults.slice(0, maxFaults).map(faultWords))}${more > 0 && html`<p>… ${more} more bad variables</p>`}${paragraphs(
+  }${paragraphs(faults.slice(0, maxFaults).map(faultWords))}${more > 0 && html`<p>${"…"} ${more} more bad variables</p>`}${paragraphs(
     notes.slice(0, MAX_NOTES_SHOWN).map((note) => `Note: ${note}`),
-  )}${notes.length > MAX_NOTES_SHOWN && html`<p>… ${notes.length - MAX_NOTES_SHOWN} more notes</p>`}`;
+  )}${notes.length > MAX_NOTES_SHOWN && html`<p>${"…"} ${notes.length - MAX_NOTES_SHOWN} more notes</p>`}`;
 }
 
 /** What to do, with the command to type; and when it is tried again. Pure. */
@@ -51,7 +51,7 @@ export const sinceOf = (source: PageSource): string => sourceTrouble(source)?.si
 /** The last value of a source, and its line. Pure. */
 export function lastValueOf(state: PageState, uuid: string): Html {
   const glimpse = state.glimpse(uuid);
-  if (!glimpse) return html`<span class="none">–</span>`;
+  if (!glimpse) return html`<span class="none">${"–"}</span>`;
   const { variable, unit, value, ring } = glimpse;
   return html`<span class="variable">${variable}</span> <span class="number">${value ?? "bad"}${value !== null && unit !== null && html` ${unit}`}</span> ${sparkline(ring.points)}`;
 }

@@ -215,29 +215,27 @@ describe("certificates of clients", () => {
 });
 
 describe("guessing passwords", () => {
-  test("of 1000 wrong ones at most 10 are evaluated, and another user at the same address still gets in", async () => {
+  // users.system.test.ts counts how many of 1000 are evaluated: here each costs the client RSA, too.
+  test("a hundred wrong ones lock the user out, and another user at the same address still gets in", async () => {
     const served = await serve({}, { op: PASSWORD, other: "battery staple" });
     const { url } = served;
     const client = await rig.clientOf({ securityMode: MessageSecurityMode.Sign });
     await client.connect(url);
-    const startedMs = performance.now();
     const refusals = new Map<string, number>();
-    for (let i = 0; i < 1000; i++) {
+    for (let i = 0; i < 100; i++) {
       const said = await client.createSession(user("op", `guess ${i}`)).then(
         () => "in",
         (error: Error) => /Bad\w+/.exec(error.message)?.[0] ?? error.message,
       );
       refusals.set(said, (refusals.get(said) ?? 0) + 1);
     }
-    const tookMs = performance.now() - startedMs;
     await client.disconnect();
-    expect(refusals).toEqual(new Map([["BadUserAccessDenied", 1000]]));
+    expect(refusals).toEqual(new Map([["BadUserAccessDenied", 100]]));
     // The right password of the same user is not looked at either.
     expect(await attempt(url, user("op", PASSWORD))).toContain("BadUserAccessDenied");
     // The value of the beginning may be too old to be served.
     await served.write(batchOf(LAYOUT, [good(21.5)]), rig.ctx());
     expect(await attempt(url, user("other", "battery staple"))).toBe(21.5);
-    expect(tookMs).toBeLessThan(60_000);
   }, 120_000);
 });
 
