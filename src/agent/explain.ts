@@ -98,8 +98,8 @@ export class Explaining {
       points: [
         { index: 0, ...bytes },
         ...orders.map((order, i): Point => ({ index: i + 1, address: order.address, type })),
-        // The variable itself, where no order is its own.
-        ...(orders.some(({ isConfigured }) => isConfigured) ? [] : [{ index: orders.length + 1, address, type }]),
+        // The variable itself, where no order is its own; bytes with more around them have their own request.
+        ...(form !== null || orders.some(({ isConfigured }) => isConfigured) ? [] : [{ index: orders.length + 1, address, type }]),
       ],
       settle: (readings) => {
         asked.view =

@@ -184,7 +184,9 @@ function wireLines(explained: SourceInsight["explained"]): readonly string[] {
     return [
       `  Bytes:     ${shown}${more}`,
       ...(wire.form === null ? [] : [`             (${wire.form})`]),
-      `  Now:       ${wire.value ?? "no value"}${explained.scaling && wire.value !== null ? ", before scaling" : ""}, read once with the bytes`,
+      ...(wire.value === null
+        ? []
+        : [`  Now:       ${wire.value}${explained.scaling ? ", before scaling" : ""}, read once with the bytes`]),
     ];
   }
   return [`  Bytes:     ${wire.state === "failed" ? wire.detail : "not read yet; the next readout brings them"}`];
