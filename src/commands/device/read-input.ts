@@ -49,6 +49,8 @@ export interface TypedPoint {
   readonly text: string;
   readonly address: unknown;
   readonly type: DataType;
+  /** The field's own word of its type, where the driver reads more from it than the scalar. */
+  readonly word?: string;
 }
 
 /** How a password is given instead of among the words. */
@@ -214,7 +216,8 @@ function parsePoint(
 ): TypedPoint | UsageError {
   const { address: text, type } = splitType(word, driver);
   try {
-    return { text, ...driver.parseAddress(text, type ?? defaultType, settings) };
+    const wanted = type ?? defaultType;
+    return { text, ...driver.parseAddress(text, wanted, settings), ...(wanted?.word !== undefined && { word: wanted.word }) };
   } catch (error) {
     const wrongType = type === undefined ? wrongTypeIn(driver, word, settings) : undefined;
     if (wrongType !== undefined) return new UsageError(wrongType);

@@ -24,6 +24,7 @@ import {
   pkiOf,
   policyOf,
 } from "./device.ts";
+import { Looks } from "./looks.ts";
 import { keptOf, type Pass, PassDeadline, readPass } from "./pass.ts";
 import { warningObjects } from "./probe-words.ts";
 import { parseAddresses, parseReadInput, type ReadInput, withPassword } from "./read-input.ts";
@@ -109,6 +110,7 @@ async function readTarget(
   const keeps = driver.keepsConnection(input.details, input.settings);
   let session: AnySession | undefined;
   let exit: ExitCode | undefined;
+  const looks = new Looks(driver, input.points);
   let told = "";
   try {
     for (let i = 0; i < count && !io.signal.aborted; i++) {
@@ -129,6 +131,7 @@ async function readTarget(
       // A pass says only what is new.
       else io.stdout.write(`${toText(done.pass, input, endpoint)}${now === told ? "" : now}`);
       told = now;
+      looks.add(done.pass.readings);
       exit = worse(exit ?? EXIT.good, exitOf(done.pass));
       await io.stdout.room(io.signal);
       if (i + 1 < count) await sleep(started + intervalMs - performance.now(), io.signal);
@@ -136,6 +139,7 @@ async function readTarget(
   } finally {
     await session?.close();
   }
+  for (const hint of looks.hints()) complain(io, hint);
   return exit ?? EXIT.interrupted;
 }
 
