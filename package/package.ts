@@ -11,6 +11,8 @@ import { buildAddOn } from "./add-ons.ts";
 import { buildDeb } from "./deb.ts";
 import { bashCompletion, manPage } from "./documents.ts";
 import { librariesOfNode, sqliteOf } from "./embedded.ts";
+import { fetchDebs } from "./image/debian.ts";
+import { BASE_PACKAGES, buildImage } from "./image/image.ts";
 import { bundledPackages, type Component, describePackage } from "./inventory.ts";
 import { knownWords } from "./known-words.ts";
 import { fetchPackage } from "./registry.ts";
@@ -19,7 +21,7 @@ import { ARCHITECTURES, type Architecture, lackingTools } from "./tools.ts";
 import { CONFFILES, layOut, MODES } from "./tree.ts";
 import { checkedVersion, versionOf } from "./version.ts";
 
-/** `npm run package`: the Debian packages of the collector, for each architecture, and of its add-ons, in dist-packages/. */
+/** `npm run package`: the Debian packages of the collector, for each architecture, and of its add-ons, and its container images, in dist-packages/. */
 
 const ROOT = path.resolve(import.meta.dirname, "..");
 const MAX_MIB = 32;
@@ -31,13 +33,14 @@ const { values } = parseArgs({
     arch: { type: "string", multiple: true },
     out: { type: "string", default: path.join(ROOT, "dist-packages") },
     fast: { type: "boolean", default: false },
+    "without-images": { type: "boolean", default: false },
     version: { type: "string" },
     help: { type: "boolean", default: false },
   },
 });
 if (values.help) {
   console.log(
-    "npm run package -- [--arch amd64] [--arch arm64] [--out FOLDER] [--fast] [--version VERSION]\n--fast packs quickly and large, for tests.\n--version: default is that of package.json and the number of commits, 0.2.0+425.",
+    "npm run package -- [--arch amd64] [--arch arm64] [--out FOLDER] [--without-images] [--fast] [--version VERSION]\n--without-images leaves the container images out, which need mmdebstrap and Debian's mirror.\n--fast packs quickly and large, for tests.\n--version: default is that of package.json and the number of commits, 0.2.0+425.",
   );
   process.exit(0);
 }
@@ -45,7 +48,7 @@ const wanted = (values.arch ?? Object.keys(ARCHITECTURES)).map((name): Architect
   if (name !== "amd64" && name !== "arm64") throw new Error(`--arch ${name}: there are amd64 and arm64`);
   return name;
 });
-const lacking = lackingTools(wanted, process.env["PATH"] ?? "");
+const lacking = lackingTools(wanted, process.env["PATH"] ?? "", !values["without-images"]);
 if (lacking.length > 0) {
   const packages = lacking.map((tool) => /\((.*)\)/.exec(tool)?.[1]);
   console.error(`npm run package lacks ${lacking.join(", ")}\napt-get install ${packages.join(" ")}`);
@@ -150,9 +153,18 @@ function packageFor(architecture: Architecture, program: { readonly folder: stri
     const mib = statSync(out).size / 2 ** 20;
     console.log(`${path.relative(process.cwd(), out)}: ${mib.toFixed(1)} MiB, ${components.length} packages inside`);
     if (!values.fast && mib > MAX_MIB) throw new Error(`${out} is larger than ${MAX_MIB} MiB`);
+    if (!values["without-images"]) imageFor(architecture, out, path.join(work, "debs"));
   } finally {
     rmSync(work, { recursive: true, force: true });
   }
+}
+
+/** The image of what the collector's package installs, over Debian's own packages. */
+function imageFor(architecture: Architecture, deb: string, debs: string): void {
+  fetchDebs(BASE_PACKAGES, architecture, debs);
+  const out = path.join(values.out, `collector_${version}_${architecture}.oci.tar`);
+  buildImage({ deb, debs, out, version, architecture, sourceDate: sourceDateOf(), small: !values.fast });
+  console.log(`${path.relative(process.cwd(), out)}: ${(statSync(out).size / 2 ** 20).toFixed(1)} MiB`);
 }
 
 /** Node for the architecture, as package.json pins it. */

@@ -6,11 +6,12 @@ import { expect, it, onTestFinished } from "vitest";
 import { lackingTools } from "./tools.ts";
 
 it("asks for the strip of the architectures that are made, and for no other", () => {
-  expect(lackingTools(["amd64"], "")).toEqual(
+  expect(lackingTools(["amd64"], "", false)).toEqual(
     expect.arrayContaining(["dpkg-deb (dpkg)", "x86_64-linux-gnu-strip (binutils-x86-64-linux-gnu)"]),
   );
-  expect(lackingTools(["amd64"], "").join()).not.toContain("aarch64");
-  expect(lackingTools(["arm64"], "").join()).not.toContain("x86_64");
+  expect(lackingTools(["amd64"], "", false).join()).not.toContain("aarch64");
+  expect(lackingTools(["arm64"], "", false).join()).not.toContain("x86_64");
+  expect(lackingTools(["amd64"], "", false).join()).not.toContain("mmdebstrap");
 });
 
 it("names all that is missing at once, before anything is made", () => {
@@ -27,7 +28,7 @@ it("names all that is missing at once, before anything is made", () => {
   );
   expect([status, stdout]).toEqual([2, ""]);
   expect(stderr.trim().split("\n")).toHaveLength(2);
-  for (const tool of ["dpkg-deb", "md5sum", "npm", "x86_64-linux-gnu-strip", "aarch64-linux-gnu-strip"])
+  for (const tool of ["dpkg-deb", "md5sum", "npm", "mmdebstrap", "x86_64-linux-gnu-strip", "aarch64-linux-gnu-strip"])
     expect(stderr).toContain(`${tool} (`);
   expect(stderr).toContain("apt-get install");
   expect(stderr).not.toContain("tar (");

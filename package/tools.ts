@@ -19,11 +19,14 @@ const TOOLS: Readonly<Record<string, string>> = {
   "aarch64-linux-gnu-strip": "binutils-aarch64-linux-gnu",
 };
 
-/** The programs that packages for these architectures need and that are in no folder of `searchPath` (PATH), each with Debian's package. */
-export function lackingTools(architectures: readonly Architecture[], searchPath: string): readonly string[] {
+/** The programs that images need in addition. */
+const IMAGE_TOOLS: Readonly<Record<string, string>> = { mmdebstrap: "mmdebstrap" };
+
+/** The programs that packages, and images where they are wanted, for these architectures need and that are in no folder of `searchPath` (PATH), each with Debian's package. */
+export function lackingTools(architectures: readonly Architecture[], searchPath: string, withImages: boolean): readonly string[] {
   const strips: readonly string[] = Object.values(ARCHITECTURES).map(({ strip }) => strip);
   const needed = architectures.map((name): string => ARCHITECTURES[name].strip);
-  return Object.entries(TOOLS)
+  return Object.entries({ ...TOOLS, ...(withImages && IMAGE_TOOLS) })
     .filter(([tool]) => !strips.includes(tool) || needed.includes(tool))
     .filter(([tool]) => !searchPath.split(":").some((folder) => isProgram(path.join(folder, tool))))
     .map(([tool, from]) => `${tool} (${from})`);

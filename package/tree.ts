@@ -70,6 +70,7 @@ export function layOut(options: TreeOptions): void {
   put(`${doc}/sbom.cdx.json`, options.sbom);
   copy("config/collector.example.yaml", `${doc}/examples/collector.yaml`);
   copy("config/policy.example.yaml", `${doc}/examples/policy.yaml`);
+  for (const name of ["compose", "policy"]) copy(`config/container/${name}.yaml`, `${doc}/examples/container/${name}.yaml`);
   for (const name of ["low-port", "site-lock-down", "tpm-credentials"])
     copy(`systemd/dropins/${name}.conf`, `${doc}/examples/${name}.conf`);
 }

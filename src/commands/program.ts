@@ -15,7 +15,7 @@ import type { Typed } from "./printed-commands.ts";
 import { PROFILE_VERBS } from "./profile/profile-verbs.ts";
 import { REPLAY } from "./replay/replay-verb.ts";
 import { BUFFER_VERBS } from "./service/buffer-verbs.ts";
-import { CHECK, DOCTOR, FLOWS, RUN, SETUP, STATUS, SUPPORT_BUNDLE, TAIL, VERIFY } from "./service/verbs.ts";
+import { CHECK, DOCTOR, FLOWS, HEALTH, RUN, SETUP, STATUS, SUPPORT_BUNDLE, TAIL, VERIFY } from "./service/verbs.ts";
 import { SIMULATE } from "./simulate/simulate-verb.ts";
 import type { Option, Verb, VerbGroup } from "./verb.ts";
 
@@ -23,6 +23,7 @@ import type { Option, Verb, VerbGroup } from "./verb.ts";
 const VERBS: readonly (Verb | VerbGroup)[] = [
   RUN,
   STATUS,
+  HEALTH,
   DOCTOR,
   CHECK,
   FLOWS,

@@ -18,6 +18,16 @@ export interface HealthOptions {
   readonly onTrouble: RaiseAlarm;
 }
 
+/** The local socket's answer to GET /health. */
+export interface HealthAnswer {
+  /** False: no data source that is due is being read. */
+  readonly healthy: boolean;
+  /** Why it is not ready, for people; null: it is. */
+  readonly not_ready: string | null;
+}
+
+export const UNHEALTHY = "no data source that is due is being read; restart the collector if this lasts";
+
 /** /metrics, /healthz and /readyz, where and while the policy lets them be served. */
 export class Health {
   readonly #options: HealthOptions;
@@ -59,7 +69,7 @@ export class Health {
     const { listen, metrics, isHealthy, notReady, readyNote, log, onTrouble } = this.#options;
     const pages = {
       "/metrics": async () => ({ status: 200, contentType: metrics.contentType, body: await metrics.text() }),
-      "/healthz": () => verdict(isHealthy(), "no data source that is due is being read; restart the collector if this lasts"),
+      "/healthz": () => verdict(isHealthy(), UNHEALTHY),
       "/readyz": () => {
         const why = notReady();
         return verdict(why === undefined, `not ready: ${why}; see collector status`, readyNote?.());

@@ -27,7 +27,7 @@ import type { Alarms } from "./alarms.ts";
 import { capturesFolder, FailureCaptures } from "./failure-captures.ts";
 import { FillForecast } from "./fill-forecast.ts";
 import { framesAnswer } from "./frames-answer.ts";
-import { Health } from "./health.ts";
+import { Health, type HealthAnswer } from "./health.ts";
 import type { History } from "./history/history.ts";
 import { pageData } from "./history/page-data.ts";
 import { LocalRequestError, type LocalSocket, localSocketPath, startLocalSocket } from "./local-socket.ts";
@@ -175,6 +175,7 @@ export class Service {
         path,
         handlers: {
           "/status": () => this.#status(this.#runningParts()),
+          "/health": () => this.#healthAnswer(this.#runningParts()),
           "/secrets/withheld": () => ({ withheld: this.#runningParts().applier.withheld }),
         },
         actions: {
@@ -209,7 +210,7 @@ export class Service {
       listen: settings.http.listen,
       listenRefusal,
       metrics: this.#metrics,
-      isHealthy: () => this.#progress.ok(parts.agent.reports()),
+      isHealthy: () => this.#isHealthy(parts),
       notReady: () => this.#notReady(parts),
       readyNote: () => leftOutWords(parts.configuration.status()),
       log,
@@ -340,6 +341,15 @@ export class Service {
         ...(this.#forecast?.notes() ?? []),
       ]),
     };
+  }
+
+  #isHealthy({ agent }: ServiceParts): boolean {
+    return this.#progress.ok(agent.reports());
+  }
+
+  /** The answer to `collector health`. */
+  #healthAnswer(parts: ServiceParts): HealthAnswer {
+    return { healthy: this.#isHealthy(parts), not_ready: this.#notReady(parts) ?? null };
   }
 
   #notReady({ applier, agent, configuration, pipeline }: ServiceParts): string | undefined {

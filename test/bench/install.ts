@@ -19,7 +19,9 @@ const MIB = 2 ** 20;
 export async function benchInstall(): Promise<void> {
   const dir = mkdtempSync(path.join(os.tmpdir(), "collector-bench-"));
   try {
-    execFileSync(NODE, [path.join(ROOT, "package/package.ts"), "--out", dir], { stdio: ["ignore", "ignore", "inherit"] });
+    execFileSync(NODE, [path.join(ROOT, "package/package.ts"), "--without-images", "--out", dir], {
+      stdio: ["ignore", "ignore", "inherit"],
+    });
     const debs = readdirSync(dir).filter((file) => file.endsWith(".deb"));
     for (const deb of debs) console.log(`${deb}: ${(statSync(path.join(dir, deb)).size / MIB).toFixed(1)} MiB (budget 32)`);
     const tree = path.join(dir, "tree");

@@ -45,6 +45,16 @@ export const STATUS: Verb = {
   run: async (io, source: string | undefined, options: StatusOptions) => (await import("./status.ts")).status({ ...options, source }, io),
 };
 
+/** `collector health`. */
+export const HEALTH: Verb = {
+  usage: "health",
+  description: "Ask the running service whether it works, for the health check of a container.",
+  examples: ["collector health", "collector health --json | jq .not_ready"],
+  notes:
+    "Exit code 0: the service answers and reads what is due, as /healthz says; 4: it does not. Failing devices and brokers do not count: collector status shows them.",
+  run: async (io, options: CommonOptions) => (await import("./health.ts")).health(options, io),
+};
+
 /** `collector setup`. */
 export const SETUP: Verb = {
   usage: "setup <url>",

@@ -7,13 +7,17 @@ import { inTurn } from "../../support/in-turn.ts";
 const ROOT = path.resolve(import.meta.dirname, "../../..");
 const BUILT_WITHIN_MS = 240_000;
 
-/** Builds the packages into `out`, as `npm run package` with these words does, but packed quickly. */
+/** Builds the packages into `out`, as `npm run package` with these words does, but packed quickly and without images. */
 export function buildPackages(out: string, umask: number, ...words: readonly string[]): void {
   const before = process.umask(umask);
   try {
-    execFileSync(path.join(ROOT, "bin/collector-node"), [path.join(ROOT, "package/package.ts"), "--fast", ...words, "--out", out], {
-      stdio: ["ignore", "ignore", "inherit"],
-    });
+    execFileSync(
+      path.join(ROOT, "bin/collector-node"),
+      [path.join(ROOT, "package/package.ts"), "--fast", "--without-images", ...words, "--out", out],
+      {
+        stdio: ["ignore", "ignore", "inherit"],
+      },
+    );
   } finally {
     process.umask(before);
   }
