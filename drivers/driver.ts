@@ -150,7 +150,7 @@ export interface WirePlaces<A = unknown> {
   readonly bytes: { readonly address: A; readonly type: DataType };
   /** What the bytes are where they are more than the value, in the protocol's words: `flags, datatype, value`. */
   readonly form?: string;
-  /** As the same type in each order of bytes that devices of this protocol have; empty: the protocol has one. */
+  /** As the same type in each order of bytes that devices of this protocol have, or in each coding of numbers (binary, BCD); empty: there is one. */
   readonly orders: readonly { readonly order: string; readonly isConfigured: boolean; readonly address: A }[];
 }
 
@@ -187,6 +187,8 @@ export interface Session<A = unknown, R extends Request<A> = Request<A>, L exten
   discover?(ctx: DriverContext): AsyncIterable<Discovered>;
   /** A sentence by the device about itself, for a person who probes it. Not passed on to the session worker. Absent: nothing. */
   readonly about?: string;
+  /** Sizes and rights that the device gave this session, in its protocol's words, for the same person. Not passed on either. Absent: it gives none. */
+  readonly granted?: string;
   /** Warnings while the session is healthy: one sentence each, without secrets. Absent: none. */
   warnings?(): readonly Warning[];
   /** False once the device has gone; the agent then opens a new one before it reads. */
@@ -200,6 +202,16 @@ export interface ConnectInput<D, S> {
   readonly settings: S;
   /** By field name (`password`); from local credentials or the API's extension. Never logged. */
   readonly secrets: Readonly<Record<string, string>>;
+}
+
+/** Another way to a device, for a person who may have a wrong slot or node. */
+export interface OtherWay<D = unknown, S = unknown> {
+  /** Its difference from the configured way: `slot 1`. */
+  readonly words: string;
+  /** Fields for `collector source set`: `slot=1`. */
+  readonly fields: readonly string[];
+  readonly details: D;
+  readonly settings: S;
 }
 
 /** Addresses that a device may renumber, and a form of them that stays. All pure. */
@@ -236,12 +248,18 @@ export interface Driver<D = unknown, S = unknown, A = unknown, R extends Request
   keepsConnection(details: D, settings: S): boolean;
   /**
    * The part of an address (`unit 7`), and its place in parts by which many devices answer whatever they are set to: for a person who may have
-   * the wrong one. `advice`: how to write it, from a verb on. Pure. Absent: there are no such parts.
+   * the wrong one. `advice`: how to write it, from a verb on. `fields`: see OtherWay, for addresses that name no part. Pure. Absent: there are
+   * no such parts.
    */
   otherParts?(address: A): {
     readonly part: string;
-    readonly others: readonly { readonly part: string; readonly advice: string; readonly address: A }[];
+    readonly others: readonly { readonly part: string; readonly advice: string; readonly fields: readonly string[]; readonly address: A }[];
   };
+  /**
+   * Usual ways to such a device but the given one, the likeliest first, eight at most: `connect` shows of each whether the device answers
+   * there. Pure. Absent: there is one way.
+   */
+  otherWays?(details: D, settings: S): readonly OtherWay<D, S>[];
   /**
    * The settings by which a device with this habit is asked as it wants: once the agent has learned it, it plans and connects by them. `value`:
    * see Habit. Pure. Absent, or undefined: devices of this type have no such habit.
@@ -401,6 +419,7 @@ export function defineDriver<D, S, A, R extends Request<A>, L extends Limits>(dr
         }),
         ...(session.discover && { discover: (discoverCtx: DriverContext) => guardEach(() => session.discover?.(discoverCtx), failureOf) }),
         ...(session.about !== undefined && { about: clip(session.about) }),
+        ...(session.granted !== undefined && { granted: clip(session.granted) }),
         ...(session.warnings && { warnings: () => orElse(() => boundedWarnings(session.warnings?.()), []) }),
         alive: () => orElse(() => session.alive(), false),
         async close() {

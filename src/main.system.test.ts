@@ -112,7 +112,7 @@ describe("collector", () => {
     ["a missing host", ["read", "modbus_tcp", "holding:0"], /host: /],
     ["a bad address", ["read", "modbus_tcp", "host=a", "keeping:0"], /keeping:0/],
     ["a bad type", ["read", "modbus_tcp", "host=a", "holding:0", "--type", "unit16"], /--type unit16: expected a type/],
-    ["a bad duration", ["read", "modbus_tcp", "host=a", "holding:0", "--timeout", "5"], /--timeout 5: expected a duration/],
+    ["a bad duration", ["read", "modbus_tcp", "host=a", "holding:0", "--timeout", "5"], /--timeout 5: 5 has no unit: 5s is seconds/],
     ["a bad count", ["read", "modbus_tcp", "host=a", "holding:0", "--count", "0"], /--count 0: expected a whole number/],
     [
       "an absent password file",

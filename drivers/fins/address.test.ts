@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import type { DataType } from "../../src/model/value.ts";
 import { typeOf } from "../driver.ts";
-import { type FinsVariable, parseAddress } from "./address.ts";
+import { type FinsVariable, parseAddress, wireOf } from "./address.ts";
 import { type Area, classicLayout, isNewer, type Layout, placeOf } from "./areas.ts";
 import { settingsSchema } from "./settings.ts";
 import { parseType } from "./types.ts";
@@ -184,4 +184,15 @@ describe("areas on the wire", () => {
     ["SomethingElse", "unknown", undefined],
     [undefined, "unknown", undefined],
   ])("the model %s has the layout %s", (model, layout, newer) => expect([classicLayout(model), isNewer(model)]).toEqual([layout, newer]));
+});
+
+it.each([
+  ["D100", "UINT", ["binary UINT configured", "BCD UINT_BCD"]],
+  ["D100", "BCD", ["binary UINT", "BCD UINT_BCD configured"]],
+  ["D100", "DINT", ["binary DINT configured", "BCD UDINT_BCD"]],
+  ["D100", "REAL", []],
+] as const)("shows %s of the type %s as binary and as BCD, where it is a whole number", (text, word, codings) => {
+  const { address } = parse(`${text}:${word}`);
+  const found = wireOf(address)?.orders.map((one) => `${one.order} ${one.address.kind}${one.isConfigured ? " configured" : ""}`);
+  expect(found).toEqual(codings);
 });

@@ -48,11 +48,30 @@ const LONG_NAMES: ReadonlyMap<string, Area> = new Map([
 const MAX_WORD = 65_535;
 const MAX_BIT = 15;
 
-/** The words of a variable; undefined for completion flags. FINS has one order. Pure. */
+/** Kinds of the same words as binary numbers and as BCD. */
+const CODINGS: Readonly<Partial<Record<Kind, readonly [binary: Kind, bcd: Kind]>>> = {
+  INT: ["INT", "UINT_BCD"],
+  UINT: ["UINT", "UINT_BCD"],
+  UINT_BCD: ["UINT", "UINT_BCD"],
+  DINT: ["DINT", "UDINT_BCD"],
+  UDINT: ["UDINT", "UDINT_BCD"],
+  UDINT_BCD: ["UDINT", "UDINT_BCD"],
+  LINT: ["LINT", "ULINT_BCD"],
+  ULINT: ["ULINT", "ULINT_BCD"],
+  ULINT_BCD: ["ULINT", "ULINT_BCD"],
+};
+
+/** The words of a variable, and whole numbers as binary and BCD; undefined for completion flags. FINS has one order of bytes. Pure. */
 export function wireOf(variable: FinsVariable): WirePlaces<FinsVariable> | undefined {
   if (variable.isFlag) return undefined;
+  const codings = CODINGS[variable.kind] ?? [];
+  const orders = codings.map((kind, i) => ({
+    order: i === 0 ? "binary" : "BCD",
+    isConfigured: kind === variable.kind,
+    address: { ...variable, kind },
+  }));
   const words: FinsVariable = { ...variable, kind: "UINT", bit: 0, chars: undefined };
-  return { bytes: { address: words, type: { scalar: "uint16", count: variable.count } }, orders: [] };
+  return { bytes: { address: words, type: { scalar: "uint16", count: variable.count } }, orders };
 }
 
 /** An address by itself. */

@@ -6,7 +6,7 @@ import { facts } from "./facts.ts";
 import { describeRead, type FinsLimits, type FinsRead, plan, planSteps } from "./plan.ts";
 import { FinsSession } from "./session.ts";
 import { type FinsSettings, settingsSchema } from "./settings.ts";
-import { endpointOf } from "./target.ts";
+import { endpointOf, otherWays } from "./target.ts";
 import { parseType } from "./types.ts";
 
 export default defineDriver<FinsDetails, FinsSettings, FinsVariable, FinsRead, FinsLimits>({
@@ -38,6 +38,7 @@ export default defineDriver<FinsDetails, FinsSettings, FinsVariable, FinsRead, F
     inFlight: Math.min(granted.inFlight, in_flight),
   }),
   habitSettings: (habit) => (habit === "one_in_flight" ? { in_flight: 1 } : undefined),
+  otherWays,
   parseType,
   parseAddress,
   describe: describeRead,

@@ -1,4 +1,5 @@
-import type { FinsDetails } from "../../src/model/details.ts";
+import { countOf } from "../../src/base/number.ts";
+import type { FinsAddress, FinsDetails } from "../../src/model/details.ts";
 import { FaultError } from "../../src/model/fault.ts";
 import { ReasonError } from "../../src/model/reason.ts";
 import type { Reading } from "../../src/model/value.ts";
@@ -143,6 +144,12 @@ export class FinsSession implements Session<FinsVariable, FinsRead, FinsLimits> 
       if (error instanceof TooLarge) return this.#readSmaller(request, ctx, error);
       throw error;
     }
+  }
+
+  get granted(): string {
+    const { source, destination } = this.#link.route;
+    const nodes = `node ${nodeText(source)} for the collector, ${nodeText(destination)} for the controller`;
+    return `${nodes}, over ${this.#link.transport.toUpperCase()}; reads of ${this.#limits.maxWords} words, ${countOf(this.#limits.inFlight, "request")} at once`;
   }
 
   warnings(): readonly Warning[] {
@@ -323,6 +330,8 @@ export class FinsSession implements Session<FinsVariable, FinsRead, FinsLimits> 
     return readingsOf(request, data, 0);
   }
 }
+
+const nodeText = ({ network, node, unit }: FinsAddress): string => `${network}.${node}.${unit}`;
 
 const NO_CODES = new Uint8Array();
 const NO_ADDRESSES = new Uint16Array();

@@ -1,6 +1,7 @@
+import { literalAddress } from "../../src/model/address.ts";
 import { type FinsAddress, type FinsDetails, parseFinsAddress } from "../../src/model/details.ts";
 import { ReasonError } from "../../src/model/reason.ts";
-import type { DriverContext, Endpoint } from "../driver.ts";
+import type { DriverContext, Endpoint, OtherWay } from "../driver.ts";
 import type { FinsLink } from "./link.ts";
 import type { FinsSettings } from "./settings.ts";
 import { TcpLink } from "./tcp-link.ts";
@@ -37,4 +38,21 @@ export function openLink(transport: Transport, details: FinsDetails, settings: F
   const { local, remote } = nodesOf(details);
   const endpoint: Endpoint = { host: details.host, port: details.port, transport };
   return transport === "tcp" ? TcpLink.open(endpoint, local, remote, ctx) : UdpLink.open(endpoint, local, remote, settings, ctx);
+}
+
+/**
+ * Any node that is free for the collector and the controller behind the address itself: by FINS/TCP the unit tells both nodes, and by the
+ * usual setting (Omron W421, automatic generation) a node is the last octet of its IPv4 address. Pure.
+ */
+export function otherWays(details: FinsDetails, settings: FinsSettings): readonly OtherWay<FinsDetails, FinsSettings>[] {
+  const octet = literalAddress(details.host)?.family === 4 ? Number(details.host.split(".")[3]) : 0;
+  const remotes = ["0.0.0", ...(octet >= 1 && octet <= 254 ? [`0.${octet}.0`] : [])];
+  return remotes
+    .filter((remote) => remote !== details.remote_address || details.local_address !== "0.0.0")
+    .map((remote) => ({
+      words: `node ${remote} from the node 0.0.0`,
+      fields: ["local_address=0.0.0", `remote_address=${remote}`],
+      details: { ...details, local_address: "0.0.0", remote_address: remote },
+      settings,
+    }));
 }

@@ -187,7 +187,7 @@ it("names the units by which devices without a unit of their own answer, and how
     for (const other of others) expect(other.address).toEqual({ ...address, unit: other.address.unit });
     return [part, ...others.map(({ advice }) => advice.slice(0, advice.indexOf(" in ")))];
   };
-  expect(of("7/holding:5.3")).toEqual(["unit 7", "write 255/holding:…", "write 0/holding:…"]);
-  expect(of("255/input:0")).toEqual(["unit 255", "write 0/input:…"]);
-  expect(of("0/coil:1")).toEqual(["unit 0", "write 255/coil:…"]);
+  expect(of("7/holding:5.3")).toEqual(["unit 7", "write 255/holding:…", "write 0/holding:…", "write 1/holding:…"]);
+  expect(of("255/input:0")).toEqual(["unit 255", "write 0/input:…", "write 1/input:…"]);
+  expect(of("0/coil:1")).toEqual(["unit 0", "write 255/coil:…", "write 1/coil:…"]);
 });

@@ -101,8 +101,8 @@ function wordsOnly({ coding: _, encoding: __, ...place }: ModbusAddress): Modbus
   return place;
 }
 
-/** A device that is not a gateway answers as 255 (Messaging Guide, 4.4.1.2), an older one as 0. */
-const UNITS_OF_DEVICES = [255, 0] as const;
+/** A device that is not a gateway answers as 255 (Messaging Guide, 4.4.1.2), an older one as 0, and most leave the factory as 1. */
+const UNITS_OF_DEVICES = [255, 0, 1] as const;
 
 /** The unit of an address, and its place in the units of devices that have no unit of their own. Pure. */
 export function otherParts(address: ModbusAddress): ReturnType<NonNullable<Driver<unknown, unknown, ModbusAddress>["otherParts"]>> {
@@ -110,6 +110,7 @@ export function otherParts(address: ModbusAddress): ReturnType<NonNullable<Drive
   const others = UNITS_OF_DEVICES.filter((unit) => unit !== address.unit).map((unit) => ({
     part: `unit ${unit}`,
     advice: `write ${unit}/${area}:… in the addresses, or set unit to ${unit} for all of them`,
+    fields: [`unit=${unit}`],
     address: { ...address, unit },
   }));
   return { part: `unit ${address.unit}`, others };

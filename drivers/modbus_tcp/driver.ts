@@ -1,3 +1,4 @@
+import { countOf } from "../../src/base/number.ts";
 import { sleep } from "../../src/base/timer.ts";
 import { DETAILS, type ModbusTcpDetails } from "../../src/model/details.ts";
 import { defineDriver } from "../driver.ts";
@@ -17,6 +18,9 @@ function knownLimits(settings: ModbusSettings): ModbusLimits {
   limitsOfSettings.set(settings, known);
   return known;
 }
+
+const grantedWords = ({ max_registers, max_coils, in_flight }: ModbusSettings): string =>
+  `nothing, since the protocol has no set-up; by the settings, reads of ${max_registers} registers or ${max_coils} coils, ${countOf(in_flight, "request")} at once`;
 
 const endpoint = ({ host, port }: ModbusTcpDetails) => ({ host, port, transport: "tcp" as const });
 
@@ -60,6 +64,7 @@ export default defineDriver<ModbusTcpDetails, ModbusSettings, ModbusAddress, Mod
     const link = linkModbus(connection, ctx, new FirstRequest(ctx, settings.repeat_first));
     return {
       limits: knownLimits(settings),
+      granted: grantedWords(settings),
       async read(request, readCtx) {
         const waitMs = link.answeredMs() + request.pauseMs - performance.now();
         if (waitMs > 0) await sleep(waitMs, readCtx.signal);

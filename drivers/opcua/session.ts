@@ -1,4 +1,6 @@
 import { type DataValue, NodeId, ReadValueId } from "node-opcua-client";
+import { formatDuration } from "../../src/base/duration.ts";
+import { countOf } from "../../src/base/number.ts";
 import { FaultError } from "../../src/model/fault.ts";
 import { ReasonError } from "../../src/model/reason.ts";
 import { isSourceTime } from "../../src/model/source-time.ts";
@@ -422,6 +424,13 @@ class OpcuaSession implements Session<OpcuaAddress, OpcuaRead, Limits> {
 
   get about(): string {
     return this.#state.words;
+  }
+
+  get granted(): string {
+    const { maxRead, maxItems } = this.#capabilities;
+    const nodes = maxRead === 0 ? "reads without a limit of nodes" : `reads of ${countOf(maxRead, "node")}`;
+    const items = maxItems === 0 ? "" : `, subscriptions of ${countOf(maxItems, "variable")} in a request`;
+    return `a session that ends ${formatDuration(this.#opened.timeoutMs)} after its last request; ${nodes}${items}`;
   }
 
   close(): Promise<void> {

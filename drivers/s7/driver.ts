@@ -6,6 +6,7 @@ import { facts } from "./facts.ts";
 import { describeRead, plan, planSteps, type S7Limits, type S7Read } from "./plan.ts";
 import { endpointOf, S7Session } from "./session.ts";
 import { type S7Settings, settingsSchema } from "./settings.ts";
+import { otherWays } from "./target.ts";
 
 export default defineDriver<S7Details, S7Settings, S7Address, S7Read, S7Limits>({
   type: facts.type,
@@ -28,6 +29,7 @@ export default defineDriver<S7Details, S7Settings, S7Address, S7Read, S7Limits>(
     inFlight: Math.min(granted.inFlight, in_flight),
   }),
   habitSettings: (habit) => (habit === "one_in_flight" ? { in_flight: 1 } : undefined),
+  otherWays,
   parseType,
   parseAddress,
   describe: describeRead,

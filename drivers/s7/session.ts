@@ -1,3 +1,4 @@
+import { countOf } from "../../src/base/number.ts";
 import type { S7Details } from "../../src/model/details.ts";
 import { FaultError } from "../../src/model/fault.ts";
 import { ReasonError } from "../../src/model/reason.ts";
@@ -139,6 +140,11 @@ export class S7Session implements Session<S7Address, S7Read, S7Limits> {
       return undefined;
     };
     return this.#link.ask(ctx, () => describeRead(request), job.packets, take);
+  }
+
+  get granted(): string {
+    const { pduBytes, jobs } = this.#granted;
+    return `messages (PDU) of ${pduBytes} bytes of the ${this.#settings.pdu_size} asked for, ${countOf(jobs, "job")} at once of ${MAX_JOBS}`;
   }
 
   warnings(): readonly Warning[] {

@@ -1,4 +1,5 @@
 import type { S7Details } from "../../src/model/details.ts";
+import type { OtherWay } from "../driver.ts";
 import type { IsoTarget } from "../lib/iso.ts";
 import type { S7Settings } from "./settings.ts";
 
@@ -31,4 +32,23 @@ export function adviceOn({ rack, slot }: S7Details, settings: S7Settings): strin
     return `are the TSAPs right (local ${settings.local_tsap}, remote ${settings.remote_tsap}), and is one of the controller's connections free?`;
   const others = USUAL_SLOTS.filter(([usual]) => usual !== slot).map(([usual, of]) => `${usual} (${of})`);
   return `asked for rack ${rack}, slot ${slot}; other slots worth trying: ${others.join(", ")}; or all of its connections of the type ${settings.connection_type} are taken`;
+}
+
+/** Slots of the usual CPUs, then the other connection types of the given one: a CPU may refuse one type, or have no connection of it left. Pure. */
+export function otherWays(details: S7Details, settings: S7Settings): readonly OtherWay<S7Details, S7Settings>[] {
+  if (settings.connection_type === "raw") return [];
+  const slots = USUAL_SLOTS.filter(([slot]) => details.rack !== 0 || slot !== details.slot).map(([slot]) => ({
+    words: details.rack === 0 ? `slot ${slot}` : `rack 0, slot ${slot}`,
+    fields: [...(details.rack === 0 ? [] : ["rack=0"]), `slot=${slot}`],
+    details: { ...details, rack: 0, slot },
+    settings,
+  }));
+  const types = (["pg", "op", "basic"] as const).filter((type) => type !== settings.connection_type);
+  const others = types.map((type) => ({
+    words: `connection type ${type}`,
+    fields: [`connection_type=${type}`],
+    details,
+    settings: { ...settings, connection_type: type },
+  }));
+  return [...slots, ...others];
 }

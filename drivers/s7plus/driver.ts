@@ -7,6 +7,8 @@ import { describeRead, type PlusLimits, type PlusRead, plan, planSteps } from ".
 import { endpointOf, S7plusSession } from "./session.ts";
 import { type S7plusSettings, settingsSchema } from "./settings.ts";
 
+const TSAPS = ["SIMATIC-ROOT-ES", "SIMATIC-ROOT-HMI"] as const;
+
 export default defineDriver<S7plusDetails, S7plusSettings, PlusAddress, PlusRead, PlusLimits>({
   type: facts.type,
   title: facts.title,
@@ -22,6 +24,13 @@ export default defineDriver<S7plusDetails, S7plusSettings, PlusAddress, PlusRead
   encryption: () => "TLS",
   keepsConnection: () => true,
   limits: (granted, { max_items }) => ({ ...granted, maxItems: Math.min(granted.maxItems, max_items) }),
+  otherWays: (details, settings) =>
+    TSAPS.filter((tsap) => tsap !== details.destination_tsap).map((tsap) => ({
+      words: tsap,
+      fields: [`destination_tsap=${tsap}`],
+      details: { ...details, destination_tsap: tsap },
+      settings,
+    })),
   parseType,
   parseAddress,
   otherMeaning,

@@ -1,3 +1,4 @@
+import { countOf } from "../../src/base/number.ts";
 import type { S7plusDetails } from "../../src/model/details.ts";
 import { FaultError } from "../../src/model/fault.ts";
 import type { Reading } from "../../src/model/value.ts";
@@ -114,6 +115,10 @@ export class S7plusSession implements Session<PlusAddress, PlusRead, PlusLimits>
 
   discover(ctx: DriverContext): AsyncGenerator<Discovered> {
     return discover(this.#program, ctx);
+  }
+
+  get granted(): string {
+    return `${countOf(this.#opened.maxItems, "variable")} in one request`;
   }
 
   warnings(): readonly Warning[] {

@@ -20,6 +20,8 @@ export default defineDriver<VendorADetails, CipSettings, CipAddress, CipRead, Ci
   connectionKey: (_details, { path, connection_size, connected }) => ["cip", path, connection_size, connected].join(" "),
   limits: (granted, { in_flight }) => ({ ...granted, inFlight: Math.min(granted.inFlight, in_flight) }),
   habitSettings: (habit) => (habit === "one_in_flight" ? { in_flight: 1 } : undefined),
+  otherWays: (details, settings) =>
+    settings.path === "auto" ? [] : [{ words: "path auto", fields: ["path=auto"], details, settings: { ...settings, path: "auto" } }],
   parseType,
   parseAddress,
   describe: describeRead,

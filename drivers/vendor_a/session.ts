@@ -41,6 +41,7 @@ export class CipSession implements Session<CipAddress, CipRead, CipLimits> {
   readonly #list: SymbolList;
   readonly #templates: Templates;
   readonly #family: Family;
+  readonly #target: Target;
   readonly #ctx: DriverContext;
   readonly #link: CipLink;
   readonly #keepAlive: NodeJS.Timeout;
@@ -65,6 +66,7 @@ export class CipSession implements Session<CipAddress, CipRead, CipLimits> {
     this.#link = link;
     this.#messenger = messenger;
     this.#program = program;
+    this.#target = target;
     this.#list = new SymbolList(messenger);
     this.#family = target.isMicro800 ? "micro800" : "logix";
     this.#templates = new Templates(messenger, this.#family);
@@ -119,6 +121,14 @@ export class CipSession implements Session<CipAddress, CipRead, CipLimits> {
   async *discover(ctx: DriverContext): AsyncGenerator<Discovered> {
     await this.#ready(ctx);
     yield* new Discovery(this.#list, this.#templates, this.#family, ctx).run();
+  }
+
+  get about(): string {
+    return `the controller is ${targetWords(this.#target)}`;
+  }
+
+  get granted(): string {
+    return `${this.#link.open ? "a connection with messages" : "no connection, messages"} of ${this.#limits.messageBytes} bytes`;
   }
 
   warnings(): readonly Warning[] {

@@ -95,7 +95,12 @@ export class Explaining {
     const [oldest] = this.#wires.keys();
     if (this.#wires.size > MAX_KEPT && oldest !== undefined) this.#wires.delete(oldest);
     this.#ask({
-      points: [{ index: 0, ...bytes }, ...orders.map((order, i): Point => ({ index: i + 1, address: order.address, type }))],
+      points: [
+        { index: 0, ...bytes },
+        ...orders.map((order, i): Point => ({ index: i + 1, address: order.address, type })),
+        // The variable itself, where no order is its own; bytes with more around them have their own request.
+        ...(form !== null || orders.some(({ isConfigured }) => isConfigured) ? [] : [{ index: orders.length + 1, address, type }]),
+      ],
       settle: (readings) => {
         asked.view =
           readings instanceof Error
@@ -116,6 +121,8 @@ function viewOf(
 ): WireView {
   if (!raw || raw.quality === "bad") return { state: "failed", detail: raw?.detail ?? raw?.fault ?? "it was not answered" };
   const width = bytes.type.scalar === "uint8" ? 1 : 2;
+  const own = orders.findIndex(({ isConfigured }) => isConfigured);
+  const now = others[own === -1 ? orders.length : own];
   const cells = typeof raw.value === "object" ? raw.value : [raw.value];
   return {
     state: "read",
@@ -127,6 +134,7 @@ function viewOf(
       )
       .join(""),
     form,
+    value: now && now.quality !== "bad" ? textOf(now) : null,
     orders: orders.map(({ order, isConfigured }, i) => {
       const reading = others[i];
       if (!reading || reading.quality === "bad")

@@ -7,7 +7,13 @@ afterEach(() => void vi.useRealTimers());
 
 function here() {
   const written: string[] = [];
-  const at = (level: string) => (fields: object, message: string) => void written.push(`${level} ${message} ${JSON.stringify(fields)}`);
+  const found: unknown[] = [];
+  const at =
+    (level: string) =>
+    ({ about, ...fields }: { readonly about?: unknown }, message: string) => {
+      found.push(about);
+      written.push(`${level} ${message} ${JSON.stringify(fields)}`);
+    };
   const lines = new StateLines({ ...silentLog, info: at("info"), warn: at("warn") });
   const fail = (source: string, kind = "TIMEOUT") =>
     lines.add({
@@ -18,11 +24,11 @@ function here() {
       fields: { reason: kind },
       write: () => void written.push(source),
     });
-  return { lines, written, fail };
+  return { lines, written, found, fail };
 }
 
 it("a switch with 180 machines is one line and a count, also where they are missed one after the other; late ones are one count more", async () => {
-  const { written, fail } = here();
+  const { written, found, fail } = here();
   for (let i = 1; i <= 180; i++) {
     fail(`m${i}`);
     await vi.advanceTimersByTimeAsync(100);
@@ -32,6 +38,8 @@ it("a switch with 180 machines is one line and a count, also where they are miss
   expect(written.slice(1)).toEqual([
     'warn 179 more data sources fail with TIMEOUT: m2, m3, m4, m5, m6 and 174 more {"reason":"TIMEOUT","sources":179}',
   ]);
+  // Those that its words leave out are found by it, too.
+  expect(found).toEqual([Array.from({ length: 179 }, (_, i) => `m${i + 2}`)]);
   for (let i = 1; i <= 5; i++) fail(`late${i}`);
   await vi.advanceTimersByTimeAsync(5000);
   expect(written.slice(2)).toEqual([

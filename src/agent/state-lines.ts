@@ -6,8 +6,10 @@ const FEW = 3;
 const QUIET_MS = 5000;
 /** and for no longer than that. */
 const LONGEST_MS = 60_000;
-/** Names in a line about many. */
+/** Names in the words of a line about many, */
 const NAMED = 5;
+/** and in its field `about`, by which `collector tail NAME` finds it. */
+const FOUND = 1000;
 
 /** A change of one source's state. */
 export interface StateLine {
@@ -86,7 +88,10 @@ export class StateLines {
     else {
       const names = held.slice(0, NAMED).map(({ source }) => source);
       const more = held.length > NAMED ? ` and ${held.length - NAMED} more` : "";
-      this.#log[first.level]({ ...first.fields, sources: held.length }, `${held.length} more ${first.many}: ${names.join(", ")}${more}`);
+      this.#log[first.level](
+        { ...first.fields, sources: held.length, about: held.slice(0, FOUND).map(({ source }) => source) },
+        `${held.length} more ${first.many}: ${names.join(", ")}${more}`,
+      );
     }
   }
 }

@@ -24,7 +24,7 @@ export function networkWords(error: Error): string {
   if (socket !== undefined && (code === "ENOENT" || code === "ECONNREFUSED"))
     return `the collector that carries this API does not run: nothing listens on ${socket} (${code}); start it (systemctl start collector, or collector run)`;
   if (socket !== undefined && code === "EACCES")
-    return `this user may not ask the collector on ${socket}: type sudo, or become a member of its group (${code})`;
+    return `this user may not ask the collector on ${socket}: type the command with sudo, or become a member of its group (${code})`;
   const words = WORDS[code];
   return words === undefined ? messageOf(inner) : `${words} (${code})`;
 }

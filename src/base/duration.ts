@@ -25,3 +25,9 @@ export function formatDuration(ms: number): string {
   }
   return parts.join(" ");
 }
+
+/** Words on a text that is no duration above zero; of a bare number, its meaning with each unit. Pure. */
+export const durationProblem = (text: string): string =>
+  /^\d{1,12}(\.\d{1,6})?$/.test(text.trim()) && Number(text) > 0
+    ? `${text.trim()} has no unit: ${text.trim()}s is seconds, ${text.trim()}ms milliseconds, ${text.trim()}min minutes`
+    : "expected a duration above zero such as 250ms, 5s or 2min";

@@ -1,6 +1,7 @@
 import type { Readable } from "node:stream";
 import { escapeControls, escapeInLines, withoutCredentials } from "../base/plain-text.ts";
 import type { Log } from "../model/context.ts";
+import { commandsAsTyped, type Typed } from "./printed-commands.ts";
 
 /** Packages beside the collector's own: `simulators` exports a `Simulation`, `workbench` a `Workbench`. */
 export type AddOnName = "simulators" | "workbench";
@@ -15,6 +16,8 @@ export interface CommandIo {
   /** Aborts when the person or the system asks to stop. */
   readonly signal: AbortSignal;
   readonly version: string;
+  /** The command line that is carried out, for the commands that it prints. Absent: not known. */
+  readonly typed?: Typed | undefined;
   /** The place where an error that nobody caught is logged before the process ends; stderr until this is called. */
   crashesTo(log: Log): void;
   /** From now on SIGHUP calls this, and does not end the process. */
@@ -88,8 +91,9 @@ export class PlainOutput implements Output {
 }
 
 /** Tells the person on stderr, each line under the program's name, without the users and passwords of URLs. */
-export function complain(io: Pick<CommandIo, "stderr">, message: string): void {
-  for (const line of withoutCredentials(message).split("\n")) io.stderr.write(`collector: ${escapeControls(line)}\n`);
+export function complain(io: Pick<CommandIo, "stderr" | "typed">, message: string): void {
+  for (const line of commandsAsTyped(withoutCredentials(message), io.typed).split("\n"))
+    io.stderr.write(`collector: ${escapeControls(line)}\n`);
 }
 
 /** The place where a log goes that is laid out for a terminal: it escapes each line itself, and has colours. */

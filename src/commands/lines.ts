@@ -1,9 +1,10 @@
 import { escapeControls, withoutCredentials } from "../base/plain-text.ts";
 import type { CommandIo } from "./io.ts";
+import { commandsAsTyped } from "./printed-commands.ts";
 
 /** Prints lines for people: control characters of any origin are escaped, URLs have no user and password. */
-export const writeLines = ({ stdout }: Pick<CommandIo, "stdout">, lines: readonly string[]): void =>
-  void stdout.write(`${lines.map((line) => escapeControls(withoutCredentials(line))).join("\n")}\n`);
+export const writeLines = ({ stdout, typed }: Pick<CommandIo, "stdout" | "typed">, lines: readonly string[]): void =>
+  void stdout.write(`${lines.map((line) => commandsAsTyped(escapeControls(withoutCredentials(line)), typed)).join("\n")}\n`);
 
 /** Columns of a terminal that every output fits. */
 export const COLUMNS = 80;

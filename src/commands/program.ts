@@ -11,6 +11,7 @@ import { FIND } from "./find/find-verb.ts";
 import { topicList, topicText } from "./help-topics.ts";
 import { type CommandIo, complain, EXIT, type ExitCode, StoppedError, UsageError } from "./io.ts";
 import { PLUGIN_VERBS } from "./plugin/plugin-verbs.ts";
+import type { Typed } from "./printed-commands.ts";
 import { PROFILE_VERBS } from "./profile/profile-verbs.ts";
 import { REPLAY } from "./replay/replay-verb.ts";
 import { BUFFER_VERBS } from "./service/buffer-verbs.ts";
@@ -66,10 +67,14 @@ export interface Program {
   readonly command: Command;
   /** What the verb that was called ended with. */
   readonly exit: () => ExitCode;
+  /** Takes what was typed, before it is parsed. */
+  readonly take: (words: readonly string[]) => void;
+  readonly typed: () => Typed;
 }
 
 export function createProgram(io: CommandIo): Program {
   let exit: ExitCode = EXIT.good;
+  let typed: Typed = { words: [], verbs: NAMES };
   const program = new Command("collector")
     .description("Reads industrial machines and publishes their values.")
     .version(io.version, "--version", "print the version")
@@ -94,11 +99,27 @@ ${EXIT_CODES}`,
   const call = async (verb: Verb, words: readonly unknown[]): Promise<void> => {
     // Commander gives what `usage` and the options of the same record describe, which is what `run` takes.
     const run = verb.run as (io: CommandIo, ...words: readonly unknown[]) => Promise<ExitCode>;
-    exit = await run(io, ...words);
+    typed = { ...typed, config: configIn(words.at(-1)) };
+    // Inherited fields are opened where they are used, such as stdin.
+    exit = await run(Object.create(io, { typed: { value: typed } }), ...words);
   };
   for (const entry of VERBS) addEntry(program, entry, call);
   addHelp(program, io);
-  return { command: program, exit: () => exit };
+  const take = (words: readonly string[]): void => {
+    typed = { ...typed, words };
+  };
+  return { command: program, exit: () => exit, take, typed: () => typed };
+}
+
+/** `source set`, for each verb that takes settings. */
+const namesOf = (entry: Verb | VerbGroup): readonly string[] =>
+  "verbs" in entry ? entry.verbs.flatMap(namesOf).map((name) => `${entry.name} ${name}`) : [entry.usage.split(" ")[0] ?? ""];
+const NAMES = VERBS.flatMap(namesOf);
+
+/** The settings file among the options of a verb. */
+function configIn(options: unknown): string | undefined {
+  const config: unknown = typeof options === "object" && options !== null && "config" in options ? options.config : undefined;
+  return typeof config === "string" ? config : undefined;
 }
 
 /** `collector help`: a verb's help as its --help prints it, or a topic's text. */
@@ -162,7 +183,8 @@ const gather = (value: string, before: readonly string[] = []): readonly string[
 const wordsOf = (command: Command): readonly string[] => [...(command.parent ? wordsOf(command.parent) : []), command.name()];
 
 /** Runs the verb that `args` (without node and script) name; gives the exit code. Prints on stderr what the person did wrong. */
-export async function parseCommandLine({ command, exit }: Program, args: readonly string[], io: CommandIo): Promise<ExitCode> {
+export async function parseCommandLine({ command, exit, take, typed }: Program, args: readonly string[], io: CommandIo): Promise<ExitCode> {
+  take(args);
   try {
     await command.parseAsync([...args], { from: "user" });
     return exit();
@@ -171,7 +193,7 @@ export async function parseCommandLine({ command, exit }: Program, args: readonl
     if (error instanceof CommanderError) return error.exitCode === 0 ? EXIT.good : EXIT.usage;
     if (error instanceof StoppedError) return EXIT.interrupted;
     if (!(error instanceof UsageError)) throw error;
-    complain(io, error.message);
+    complain({ stderr: io.stderr, typed: typed() }, error.message);
     return EXIT.usage;
   }
 }

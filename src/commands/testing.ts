@@ -20,6 +20,8 @@ export interface RunOptions {
   readonly signal?: AbortSignal;
   /** Somebody watches what is written to stderr: it is a terminal. */
   readonly isWatched?: boolean;
+  /** The commands in the result name the settings file of this command line; else they are as where the settings are at their usual place. */
+  readonly keepsSettings?: boolean;
   /** Gets everything that is written, as it is. */
   readonly onOut?: (text: string) => void;
 }
@@ -27,7 +29,7 @@ export interface RunOptions {
 /** Runs the command line in this process, with the sources' own worker entries. */
 export const runCommand = (...words: string[]): Promise<Ran> => runCommandWith({}, ...words);
 
-export async function runCommandWith({ typed, stdin, ...options }: RunOptions, ...words: string[]): Promise<Ran> {
+export async function runCommandWith({ typed, stdin, keepsSettings = false, ...options }: RunOptions, ...words: string[]): Promise<Ran> {
   const [out, err]: [string[], string[]] = [[], []];
   const keyboard: PassThrough & { isTTY?: boolean } = new PassThrough();
   if (typed !== undefined) {
@@ -44,7 +46,9 @@ export async function runCommandWith({ typed, stdin, ...options }: RunOptions, .
     onErr: (text) => void err.push(text),
   });
   const code = await parseCommandLine(createProgram(io), words, io);
-  return { code, out: out.join(""), err: err.join("") };
+  const named = keepsSettings ? -1 : words.findIndex((word) => word === "--config" || word === "-c");
+  const plain = (text: string): string => (named === -1 ? text : text.replaceAll(` -c ${words[named + 1]}`, ""));
+  return { code, out: plain(out.join("")), err: plain(err.join("")) };
 }
 
 export interface IoOptions extends Pick<RunOptions, "env" | "signal" | "onOut" | "isWatched"> {

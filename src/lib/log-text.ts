@@ -22,8 +22,8 @@ export interface TextStyle {
 export const PRIORITY: Readonly<Record<LogLevel, number>> = { error: 3, warn: 4, info: 6, debug: 7 };
 const COLOUR = { error: "red", warn: "yellow", info: "green", debug: "gray" } as const;
 
-/** Fields with a place of their own in the line; everything else follows as key=value. */
-const PLACED = ["level", "time", "msg", "source", "sink", "type", "endpoint", "nextRetryAt", "nextStep", "detail", "err"];
+/** Fields with a place of their own in the line; everything else follows as key=value. `about` is for who looks lines up. */
+const PLACED = ["level", "time", "msg", "source", "sink", "type", "endpoint", "nextRetryAt", "nextStep", "detail", "err", "about"];
 /** These describe the current state, which an info or debug line does not: there they are fields like others. */
 const STATE = ["reason", "condition", "since"];
 

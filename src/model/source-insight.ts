@@ -112,6 +112,8 @@ export type WireView =
       readonly bytes: string;
       /** What they are where they are more than the value, in the protocol's words; null: the value alone. */
       readonly form: string | null;
+      /** The value of the same look, unscaled, as JSON text; null: it is no value, or was refused. */
+      readonly value: string | null;
       /** What they say in each order; `value` as JSON text, null: nothing that is a value, and why. */
       readonly orders: readonly {
         readonly order: string;

@@ -20,6 +20,13 @@ test("the newest lines, those about one source, and those that come after", () =
   for (const wrong of [null, { after: -1 }, { lines: 501 }, { more: 1 }]) expect(() => log.answer(wrong)).toThrow(LocalRequestError);
 });
 
+test("a line about many is one about each of them", () => {
+  const log = new RecentLog();
+  const many = JSON.stringify({ msg: "7 more data sources fail: a, b, c, d, e and 2 more", about: ["a", "press-9"] });
+  log.take(many);
+  expect([log.answer({ source: "press-9" }).lines, log.answer({ source: "press-8" }).lines]).toEqual([[many], []]);
+});
+
 test("it is bounded in lines and in bytes, pages, and says what is lost", () => {
   const log = new RecentLog();
   for (let n = 1; n <= 3000; n++) log.take(line(n));

@@ -20,7 +20,7 @@ const questionSchema = z.strictObject({
   /** Number of the last line that is known; absent: the newest `lines` are meant. */
   after: z.int().min(0).optional(),
   lines: z.int().min(0).max(MAX_ANSWERED).default(MAX_ANSWERED),
-  /** Only lines about the data source or data sink with this name. */
+  /** Only lines about the data source or data sink with this name, those about many among them. */
   source: z.string().max(300).optional(),
 });
 
@@ -67,8 +67,8 @@ function isAbout(line: string, name: string): boolean {
   // Most lines are not: they need no parsing.
   if (!line.includes(JSON.stringify(name))) return false;
   try {
-    const { source, sink }: { readonly source?: unknown; readonly sink?: unknown } = JSON.parse(line);
-    return source === name || sink === name;
+    const { source, sink, about }: { readonly source?: unknown; readonly sink?: unknown; readonly about?: unknown } = JSON.parse(line);
+    return source === name || sink === name || (Array.isArray(about) && about.includes(name));
   } catch {
     return false;
   }

@@ -94,7 +94,12 @@ export async function startCabinet(): Promise<Cabinet> {
       const tools = path.join(path.dirname(collector.settingsFile), "tools");
       // What asks somebody needs a terminal.
       const shell = input === undefined ? ["bash", "-c", line] : ["script", "-qec", line, "/dev/null"];
-      return run(["nsenter", ...enter, ...shell], { PATH: `${tools}:${process.env["PATH"]}`, COLUMNS: "80", LINES: "24" }, input);
+      const env = { PATH: `${tools}:${process.env["PATH"]}`, COLUMNS: "80", LINES: "24" };
+      return run(["nsenter", ...enter, ...shell], env, input).then(({ code, out, err }) => {
+        // The commands are as they are typed here: the tools name the settings.
+        const plain = (text: string): string => text.replaceAll(` -c ${collector.settingsFile}`, "");
+        return { code, out: plain(out), err: plain(err) };
+      });
     },
     inside: (line) => run(["nsenter", ...enter, "bash", "-c", line], {}),
     browser: () => TestBrowser.start(["nsenter", "-t", String(plant.pid), "-n"]),

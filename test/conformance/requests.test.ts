@@ -254,7 +254,7 @@ it("the list of requests is what passes", async () => {
     "",
     "# Requests that a person can send to find out what a port is",
     "",
-    "`collector probe`, where a device does not answer in the protocol of its data source, and `collector find` send these first requests, each over a connection of its own. Their fence lets these bytes through and no others, but for the two node numbers in Controller Data Read, which are those that the device gave. The service sends none of them.",
+    "`collector probe`, where a device does not answer in the protocol of its data source, and `collector find` send these first requests, each over a connection of its own. Their fence lets these bytes through and no others, but for the two node numbers in Controller Data Read, which are those that the device gave. The service sends none of them. Before, `collector probe` tries the usual other units, slots, nodes and connection types with the driver of the source: those are requests of the table above, through the same fence.",
     "",
     "| hello | request | bytes |",
     "| --- | --- | --- |",

@@ -193,7 +193,10 @@ describe.skipIf(missing !== undefined)("beside npm run demo", () => {
       "collector explain",
     ]);
     for (const { command, shown } of steps) {
-      const typed = () => bash(`collector() { npx collector "$@" --config .demo/collector.yaml 2>&1; }\n${command} || true`);
+      const typed = () =>
+        bash(
+          `collector() { npx collector "$@" --config .demo/collector.yaml 2>&1 | sed 's# -c [.]demo/collector.yaml##g'; }\n${command} || true`,
+        );
       if (/ (add|set) /.test(command)) expect(plain(typed())).toBe(plain(shown));
       // The service takes the change, and reads, a little later.
       else await expect.poll(() => plain(typed()), { timeout: 40_000, interval: 1000 }).toBe(plain(shown));

@@ -2,7 +2,7 @@ import { stripVTControlCharacters } from "node:util";
 import { expect, test } from "vitest";
 import type { ServiceStatusJson } from "../support/collector-process.ts";
 import { lookOf, Screen } from "./screen.ts";
-import { draw, type Picture } from "./view.ts";
+import { draw, type Picture, wrap } from "./view.ts";
 
 const NAMES = ["press-1", "oven-2", "conveyor-3", "robot-4", "mixer-5", "palletizer-6", "packer-7", "filler-8", "capper-9"];
 
@@ -69,7 +69,13 @@ test("on 80 columns the state of a source and its fault are to be read", () => {
 test("without rows everything is there, and the log is wrapped", () => {
   const lines = draw(picture, { columns: 100 }, false);
   expect(lines.filter((line) => line.startsWith("press-1 / value"))).toHaveLength(30);
-  expect(lines.join("")).toContain(picture.log.at(-1));
+  expect(lines.join(" ")).toContain(picture.log.at(-1)?.trim());
+  expect(wrap("a long line http://127.0.0.1:8420/api of the log", 12)).toEqual([
+    "a long line",
+    "http://127.0",
+    ".0.1:8420/ap",
+    "i of the log",
+  ]);
 });
 
 test("NO_COLOR, a dumb terminal and none", () => {

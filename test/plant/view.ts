@@ -134,6 +134,8 @@ function clip(line: string, width: number): string {
   return line.replace(/\x1b\[\d+m|[^\x1b]/gsu, (piece) => (piece.startsWith("\x1b") || left-- > 0 ? piece : ""));
 }
 
-const wrap = (line: string, width: number): readonly string[] => line.match(new RegExp(`.{1,${width}}`, "gu")) ?? [];
+/** At blanks; a word that is longer than a line is cut. */
+export const wrap = (line: string, width: number): readonly string[] =>
+  line.match(new RegExp(`.{1,${width}}(?= |$)|[^ ]{1,${width}}`, "gu"))?.map((part) => part.trim()) ?? [];
 
 export const droppedOf = (dropped: Readonly<Record<string, number>>): number => Object.values(dropped).reduce((sum, n) => sum + n, 0);

@@ -22,6 +22,7 @@ import type { Authenticate, Caller } from "./keys.ts";
 import { describeApi } from "./openapi.ts";
 import type { CreatedExamples } from "./openapi-examples.ts";
 import type { RefusedKeys } from "./refused-keys.ts";
+import { seldom } from "./seldom.ts";
 
 const BODY_BYTES = 2 ** 20;
 /** Of all large bodies that are being received: four of the largest. */
@@ -87,7 +88,8 @@ function setValidation(app: FastifyInstance, log: Log): void {
     const check = (data: unknown) => validate(schema as z.ZodType, part, data, FIXED.get(schema as z.ZodType));
     return part === "query" ? remembered(check) : check;
   });
-  app.setErrorHandler((error: FastifyError, request, reply) => problem(reply, toProblem(error, request, log)));
+  const failed = seldom(log);
+  app.setErrorHandler((error: FastifyError, request, reply) => problem(reply, toProblem(error, request, failed)));
   app.setNotFoundHandler((_request, reply) => problem(reply, new HttpProblem(404, "there is no such path")));
 }
 
@@ -339,7 +341,7 @@ const REFUSALS: Readonly<Record<string, () => HttpProblem>> = {
   FST_ERR_CTP_BODY_TOO_LARGE: () => new HttpProblem(413, "the body is larger than this operation takes"),
 };
 
-function toProblem(error: unknown, request: FastifyRequest, log: Log): HttpProblem {
+function toProblem(error: unknown, request: FastifyRequest, failed: ReturnType<typeof seldom>): HttpProblem {
   if (error instanceof HttpProblem) return error;
   const code = typeof error === "object" && error !== null && "code" in error ? String(error.code) : "";
   const refusal = REFUSALS[code];
@@ -348,7 +350,8 @@ function toProblem(error: unknown, request: FastifyRequest, log: Log): HttpProbl
   // The JSON parser's own refusals (syntax, forbidden keys) come with a 400.
   if (status === 400) return invalidJson();
   // Words of SQLite and of ours only; a request's content is in neither.
-  log.error({ method: request.method, path: request.routeOptions.url, code, detail: messageOf(error) }, "a request to the API failed");
+  const detail = messageOf(error);
+  failed(code || detail, { method: request.method, path: request.routeOptions.url, code, detail }, "a request to the API failed");
   if (code.startsWith("SQLITE_CORRUPT") || code === "SQLITE_NOTADB")
     return new HttpProblem(503, "the database is damaged: restore a backup with `collector api restore`");
   if (code.startsWith("SQLITE_CONSTRAINT_UNIQUE")) return new HttpProblem(409, "a record with this name exists");

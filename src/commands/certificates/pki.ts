@@ -192,7 +192,7 @@ export async function withPki(
   } catch (error) {
     if (error instanceof UsageError) throw error;
     const denied = hasCode(error, "EACCES") || hasCode(error, "EPERM") || (error instanceof Error && hasCode(error.cause, "EACCES"));
-    complain(io, `${messageOf(error)}${denied ? "\nThe certificates belong to the service: type sudo collector pki …" : ""}`);
+    complain(io, `${messageOf(error)}${denied ? "\nThe certificates belong to the service: type the command with sudo" : ""}`);
     return EXIT.ownFailure;
   }
 }

@@ -18,7 +18,7 @@ const TASK_TIMEOUT_MS = 120_000;
 export async function runTask(task: ApiTask, stateDir: string, entry: URL, osUser: string): Promise<ApiTaskAnswer> {
   const databaseFile = embeddedDatabase(stateDir);
   if (isDenied(databaseFile))
-    return failed(`${databaseFile} may not be opened by this user; it belongs to the service: type sudo collector api …`);
+    return failed(`${databaseFile} may not be opened by this user; it belongs to the service: type the command with sudo`);
   const carryOut = (given: ApiTask): Promise<ApiTaskAnswer> =>
     inWorker(entry, { databaseFile, lastGoodFile: lastGoodFile(path.resolve(stateDir)), osUser, task: given });
   try {

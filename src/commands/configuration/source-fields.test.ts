@@ -22,7 +22,8 @@ test("texts become fields of the API; an empty text and none empty a field, and 
 });
 
 test.each([
-  [{ interval: "soon" }, "--interval soon: expected a duration above zero such as 5s or 2min"],
+  [{ interval: "soon" }, "--interval soon: expected a duration above zero such as 250ms, 5s or 2min"],
+  [{ interval: "1" }, "--interval 1: 1 has no unit: 1s is seconds, 1ms milliseconds, 1min minutes"],
   [{ interval: "0s" }, "--interval 0s: expected a duration above zero"],
   [{ interval: "250ms" }, "--interval 250ms: the API counts whole seconds; set interval: 250ms for this source in the settings file"],
   [{ limit: "some" }, "--limit some: expected a number of variables, or none"],

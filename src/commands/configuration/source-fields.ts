@@ -1,4 +1,4 @@
-import { parseDuration } from "../../base/duration.ts";
+import { durationProblem, parseDuration } from "../../base/duration.ts";
 import type { Settings } from "../../model/settings.ts";
 import { UsageError } from "../io.ts";
 
@@ -44,7 +44,7 @@ export function sourceValues(texts: SourceTexts, unit: Settings["readout_interva
 /** A duration in the API's unit. Throws UsageError. */
 function intervalOf(text: string, unit: Settings["readout_interval_unit"]): number {
   const ms = parseDuration(text);
-  if (ms === undefined || ms <= 0) throw new UsageError(`--interval ${text}: expected a duration above zero such as 5s or 2min`);
+  if (ms === undefined || ms <= 0) throw new UsageError(`--interval ${text}: ${durationProblem(text)}`);
   if (unit === "milliseconds") return ms;
   if (ms % 1000 === 0) return ms / 1000;
   throw new UsageError(

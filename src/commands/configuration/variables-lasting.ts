@@ -51,7 +51,7 @@ function keptOf(stateDir: string, uuid: string): Kept["values"] {
   try {
     return readKeptOfSources(stateDir)[uuid] ?? {};
   } catch (error) {
-    throw new UsageError(plain`${keptOfSourcesFile(stateDir)} cannot be read: ${messageOf(error)}; try it with sudo`);
+    throw new UsageError(plain`${keptOfSourcesFile(stateDir)} cannot be read: ${messageOf(error)}; type the command with sudo`);
   }
 }
 

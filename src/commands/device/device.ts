@@ -1,7 +1,7 @@
 import { resolve } from "node:path";
 import type { AnyDriver, DriverContext, DriverEntry } from "../../../drivers/driver.ts";
 import { DRIVERS } from "../../../drivers/index.ts";
-import { parseDuration } from "../../base/duration.ts";
+import { durationProblem, parseDuration } from "../../base/duration.ts";
 import { toJson } from "../../base/json.ts";
 import { jsonWithoutCredentials, withoutCredentials } from "../../base/plain-text.ts";
 import { type LoadedPolicy, loadPolicy, policyFile } from "../../configuration/policy-file.ts";
@@ -50,7 +50,7 @@ export const permitOfPerson = ({ policy, file }: LoadedPolicy): Permit | undefin
 /** Throws UsageError. */
 export function durationOf(option: string, text: string): number {
   const ms = parseDuration(text);
-  if (ms === undefined || ms <= 0) throw new UsageError(`${option} ${text}: expected a duration above zero such as 250ms, 5s or 2min`);
+  if (ms === undefined || ms <= 0) throw new UsageError(`${option} ${text}: ${durationProblem(text)}`);
   // What setTimeout can wait for.
   return Math.min(ms, 2 ** 31 - 1);
 }

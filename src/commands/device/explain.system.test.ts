@@ -89,6 +89,7 @@ it("shows from the address to each sink how a value comes about, over the connec
   ]);
   expect(found.orders[2].value).toBe(21.5);
   expect(found.variable.value).toBe(found.orders[0].value);
+  expect(found.now).toBe(found.orders[0].value);
   expect(found.sinks).toMatchObject([
     { name: "hall-3", place: "topic hall/machine-1/temperature", pending: 2, note: null },
     { name: "lab", note: "left out by the filter of this sink" },
@@ -96,7 +97,7 @@ it("shows from the address to each sink how a value comes about, over the connec
 
   const text = (await run(...words, "temperature")).out;
   expect(text).toMatch(
-    /\n {2}Address: {3}holding:0\n {2}Type: {6}float32, in °C\n {2}Request: .*\n {2}Bytes: {5}(?:[0-9a-f]{2} ){3}[0-9a-f]{2}\n/,
+    /\n {2}Address: {3}holding:0\n {2}Type: {6}float32, in °C\n {2}Request: .*\n {2}Bytes: {5}(?:[0-9a-f]{2} ){3}[0-9a-f]{2}\n {2}Now: {7}\S+, read once with the bytes\n/,
   );
   expect(text).toMatch(/\nBYTE ORDER +VALUE\nABCD +\S+ +configured\n[^\n]*\nCDAB +21\.5\n/);
   expect(text).toMatch(
@@ -105,6 +106,7 @@ it("shows from the address to each sink how a value comes about, over the connec
   const scaled = (await run(...words, "pressure")).out;
   expect(scaled).toMatch(/\n {2}Raw value: 235\n {2}Scaling: {3}× 0\.1 \+ 1\n {2}Value: {5}24\.5 bar\n {2}Quality: {3}good/);
   expect(scaled).toContain("RAW VALUE");
+  expect(scaled).toContain("\n  Now:       235, before scaling, read once with the bytes\n");
 
   const gone = await run(...words, "gone");
   expect([gone.code, gone.out]).toEqual([

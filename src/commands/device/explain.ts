@@ -159,7 +159,9 @@ function linesOf(
       text ?? `- ${detail ?? ""}`,
       configured ? "configured" : "",
     ]);
-    lines.push("", ...formatTable([["BYTE ORDER", explained?.scaling ? "RAW VALUE" : "VALUE", ""], ...rows]));
+    // Protocols with one order of bytes have kinds of numbers.
+    const isOfBytes = orders.every(({ order }) => /^[A-H]+$/.test(order) && order !== "BCD");
+    lines.push("", ...formatTable([[isOfBytes ? "BYTE ORDER" : "READ AS", explained?.scaling ? "RAW VALUE" : "VALUE", ""], ...rows]));
   }
   if (sinks.length === 0) return [...lines, "", "No data sinks are configured."];
   const rows = sinks.map(({ name, uuid, type, state, place, note, pending }) => [
@@ -179,7 +181,13 @@ function wireLines(explained: SourceInsight["explained"]): readonly string[] {
     const shown = wire.bytes.slice(0, 2 * MAX_BYTES_SHOWN).replace(/..(?=.)/g, "$& ");
     const count = wire.bytes.length / 2;
     const more = count > MAX_BYTES_SHOWN ? ` … ${count} bytes, all with --json` : "";
-    return [`  Bytes:     ${shown}${more}`, ...(wire.form === null ? [] : [`             (${wire.form})`])];
+    return [
+      `  Bytes:     ${shown}${more}`,
+      ...(wire.form === null ? [] : [`             (${wire.form})`]),
+      ...(wire.value === null
+        ? []
+        : [`  Now:       ${wire.value}${explained.scaling ? ", before scaling" : ""}, read once with the bytes`]),
+    ];
   }
   return [`  Bytes:     ${wire.state === "failed" ? wire.detail : "not read yet; the next readout brings them"}`];
 }
@@ -216,6 +224,7 @@ function toObject({ source, readout, explained }: SourceInsight, variable: strin
     set_aside: explained?.set_aside ?? null,
     scaling: explained?.scaling ?? null,
     bytes: wire?.state === "read" ? wire.bytes : null,
+    now: wire?.state === "read" ? fromJsonText(wire.value) : null,
     bytes_form: wire?.state === "read" ? wire.form : null,
     orders: wire?.state === "read" ? wire.orders.map((one) => ({ ...one, value: fromJsonText(one.value) })) : [],
     sinks,

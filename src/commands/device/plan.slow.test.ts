@@ -44,6 +44,7 @@ it("tells of a source that the service reads: requests, bytes, time, interval, w
   expect(found.feasible_interval_ms).toBeGreaterThan(0);
   const text = (await run("machine-1")).out;
   expect(text).toMatch(/^machine-1 \(modbus_tcp 127.*\), as the service reads it\n {2}Plan: +1 request for 4 variables, 4 B of answers/);
+  expect(text.match(/Proposal: .*/g)).toHaveLength(1);
   expect(text).toMatch(/\n {2}Measured: .*median of \d+ readouts.*\n {2}Interval: +50 ms: the plan /);
   expect(Math.max(...text.split("\n").map(({ length }) => length))).toBeLessThan(200);
   expect(device.connections()).toBe(1);
@@ -59,7 +60,9 @@ it("proposes an interval where the plan does not fit, and says how long the buff
   const { out } = await run("machine-1", "--json");
   expect(JSON.parse(out)).toMatchObject({ fits: false, interval_ms: 50, buffer_left: { hours: 71.5, filling: false } });
   expect([200, 250, 500, 1000]).toContain(JSON.parse(out).feasible_interval_ms);
-  expect((await run("machine-1")).out).toMatch(/Interval: +50 ms: the plan does not fit; an interval of .* would do/);
+  expect((await run("machine-1")).out).toMatch(
+    /Interval: +50 ms: the plan does not fit, which takes .* with some room\n(.*\n)* {2}Proposal: +lengthen the interval: `collector source set machine-1 --interval \d+m?s`\n/,
+  );
   expect((await run("machine-1")).out).toMatch(/\n {2}Buffer: +room for 3 d of values at today's rate, of all data sources together\n/);
 });
 

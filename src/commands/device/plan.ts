@@ -132,7 +132,8 @@ export function planText({ name, type, endpoint, from, plan: view, warnings, spa
       ...(spared === undefined ? [] : [{ label: "Reported", words: spared }]),
       ...(left ? [{ label: "Buffer", words: `${leftWords(left)}, of all data sources together` }] : []),
     ].map(({ label, words }) => `  ${`${label}:`.padEnd(10)} ${words}`),
-    ...warnings.map(({ text }) => `  Note: ${text}`),
+    // The proposal says what to do about a plan that does not fit.
+    ...warnings.filter(({ code }) => code !== "plan_exceeds_interval").map(({ text }) => `  Note: ${text}`),
     "",
     ...formatTable([["REQUEST", "VARIABLES", "BYTES"], ...rows], new Set([1, 2])),
     ...(more > 0 ? [`… ${more} more requests${isWhole ? "" : ", see --requests"}`] : []),

@@ -82,7 +82,8 @@ describe("probe of a port with another protocol", () => {
     });
     const { last } = await probed(await portOf(silent), "s7", "DB1.DBW0");
     expect(last?.detail).not.toContain("speaks");
-    expect([most, accepted]).toEqual([1, 7]);
+    // The configured way, three slots and two connection types, and six other protocols.
+    expect([most, accepted]).toEqual([1, 12]);
     const closed = await probed(1, "s7", "DB1.DBW0");
     expect([closed.last?.step, closed.printed.reason.type]).toEqual(["connection", "CONNECTION_REFUSED"]);
     const device = await startModbus();

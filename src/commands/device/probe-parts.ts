@@ -1,4 +1,5 @@
 import type { AnySession, DriverContext } from "../../../drivers/driver.ts";
+import { shellWord } from "../../base/shell-word.ts";
 import { FaultError } from "../../model/fault.ts";
 import { ReasonError } from "../../model/reason.ts";
 import { endpointText } from "./device.ts";
@@ -27,27 +28,31 @@ export async function askOtherParts(
   given: AnySession | undefined,
   context: DriverContext,
 ): Promise<OtherParts | undefined> {
-  const { driver, details, settings } = target;
+  const { driver, details, settings, source } = target;
   const found = point && driver.otherParts?.(point.address);
   if (!found) return undefined;
   const ctx = { ...context, timeouts: { ...context.timeouts, answerMs: Math.min(context.timeouts.answerMs, ANSWER_MS) } };
   const [silent, unknown]: [string[], string[]] = [[], []];
   let left = given;
-  for (const { part, advice, address } of found.others) {
+  for (const { part, advice, fields, address } of found.others) {
     const asked = await askOnce(target, { ...point, address }, left, ctx);
     left = asked.left;
     if (asked.answer === "came") {
       const detail = `${endpointText(driver, details, settings)} answers ${part}, not ${found.part}: ${advice}`;
-      return { detail, nextStep: `${advice.charAt(0).toUpperCase()}${advice.slice(1)}.`, left };
+      const command = source === undefined ? "" : `: \`collector source set ${shellWord(source, "SOURCE")} ${fields.join(" ")}\``;
+      return { detail, nextStep: `${advice.charAt(0).toUpperCase()}${advice.slice(1)}${command}.`, left };
     }
     (asked.answer === "none" ? silent : unknown).push(part);
   }
   const words = [
-    ...(silent.length > 0 ? [`${silent.join(" and ")} ${silent.length > 1 ? "have" : "has"} no answer either`] : []),
-    ...(unknown.length > 0 ? [`${unknown.join(" and ")} could not be asked`] : []),
+    ...(silent.length > 0 ? [`${listed(silent)} ${silent.length > 1 ? "have" : "has"} no answer either`] : []),
+    ...(unknown.length > 0 ? [`${listed(unknown)} could not be asked`] : []),
   ];
   return { detail: words.join("; "), left };
 }
+
+/** `unit 255, unit 0 and unit 1`. */
+const listed = (parts: readonly string[]): string => parts.join(", ").replace(/, (?=[^,]*$)/, " and ");
 
 /** `unknown`: no request came so far, or its time was cut off. */
 async function askOnce(

@@ -15,6 +15,7 @@ import { lookUpName } from "./device.ts";
 import { keptOf, PassDeadline, readPass } from "./pass.ts";
 import { askOtherProtocols, isUnread, type OtherProtocol } from "./probe-other.ts";
 import { askOtherParts } from "./probe-parts.ts";
+import { askOtherWays, mayHaveOtherWay } from "./probe-ways.ts";
 import { textValue } from "./values.ts";
 
 /** The way to a value, in the order in which it is walked. */
@@ -54,6 +55,10 @@ export interface ProbeTarget extends ConnectInput<unknown, unknown> {
   readonly warnings?: readonly Warning[];
   /** Nothing is asked over the connection. */
   readonly endsAtConnection?: boolean;
+  /** Name of its data source; absent: it is typed. */
+  readonly source?: string;
+  /** Only what is configured is asked, no other units, slots and protocols. */
+  readonly isOnlyConfigured?: boolean;
 }
 
 export interface ProbePoint {
@@ -72,6 +77,8 @@ export interface Walked {
   readonly fault: (Reading & { readonly quality: "bad" }) | undefined;
   /** The device about itself. */
   readonly notes: readonly string[];
+  /** Sizes and rights that the device gave, a sentence. Absent: no session, or its driver does not say. */
+  readonly granted?: string;
   /** Warnings of the configuration and of the session. */
   readonly warnings: readonly Warning[];
   /** A sentence that the walk found out, in the place of the usual advice. Absent: it found none. */
@@ -198,16 +205,18 @@ class Walk {
     const failed = opened instanceof ReasonError ? opened : undefined;
     await this.#neighbour(addresses[0], route, failed !== undefined && !at.connected);
     const isNetworks = failed !== undefined && !at.connected && this.#frames.in === 0 && NETWORK.has(failed.reason.type);
-    if (isNetworks) throw this.#fail("connection", beganMs, failed, endedMs);
+    if (isNetworks) {
+      // By UDP a wrong node and a device that is off are the same silence.
+      const others = this.#frames.out > 0 ? await this.#others(failed, addresses) : [];
+      throw this.#fail("connection", beganMs, failed, endedMs, others.length > 0 ? others.join("; ") : undefined);
+    }
     const where = `${at.connected?.address ?? addresses[0]?.address} port ${port}`;
     const connectedMs = at.connected?.ms ?? beganMs;
     this.#done("connection", beganMs, transport === "udp" ? `${where}, UDP: nothing to open` : `to ${where}`, connectedMs);
     if (this.#target.endsAtConnection && !failed) return opened as AnySession;
     const isOfLogIn = failed?.condition === "secret_missing" || at.loggingIn !== undefined;
     if (failed && !isOfLogIn) {
-      const other = await this.#otherProtocol(failed, addresses);
-      this.#nextStep = other?.nextStep;
-      const more = [this.#heardWords(), ...(other ? [other.detail] : [])].join("; ");
+      const more = [this.#heardWords(), ...(await this.#others(failed, addresses))].join("; ");
       throw this.#fail("handshake", connectedMs, failed, endedMs, more);
     }
     this.#done("handshake", connectedMs, this.#frameWords(), at.loggingIn ?? endedMs);
@@ -261,7 +270,10 @@ class Walk {
     const reason = failure ?? (fault ? undefined : new ReasonError("TIMEOUT", "nothing was answered within the time"));
     const detail = reason?.message ?? `${asked[0]?.text}: ${fault?.fault}${fault?.detail === undefined ? "" : `: ${fault.detail}`}`;
     const isSilent = reason ? reason.reason.type === "TIMEOUT" : fault?.fault === "no_answer";
-    const others = isSilent ? await askOtherParts(this.#target, asked[0], read.session, this.#context(addresses)) : undefined;
+    const others =
+      isSilent && !this.#target.isOnlyConfigured
+        ? await askOtherParts(this.#target, asked[0], read.session, this.#context(addresses))
+        : undefined;
     const ms = performance.now() - beganMs;
     const other =
       reason && others?.nextStep === undefined ? await this.#otherProtocol(reason, addresses, others?.left ?? read.session) : undefined;
@@ -273,13 +285,24 @@ class Walk {
     return { fault: reason ? undefined : fault, ...(reason && { failure: reason }), ...(nextStep !== undefined && { nextStep }), left };
   }
 
+  /** Words on the usual other ways to the device, or on the program at the port; the next step is kept. */
+  async #others(failure: ReasonError, addresses: readonly Address[]): Promise<readonly string[]> {
+    const mayAsk = !this.#target.isOnlyConfigured && mayHaveOtherWay(failure, this.#frames.out);
+    const way = mayAsk ? await askOtherWays(this.#target, this.#context(addresses)) : undefined;
+    this.#nextStep = way?.nextStep;
+    if (way?.nextStep !== undefined) return [way.detail];
+    const other = await this.#otherProtocol(failure, addresses);
+    this.#nextStep = other?.nextStep;
+    return [way?.detail, other?.detail].filter((words) => words !== undefined);
+  }
+
   /** The program at the port, where nothing that came can be read; ends the connection that is open first. */
   async #otherProtocol(
     failure: ReasonError,
     addresses: readonly Address[],
     session?: AnySession | undefined,
   ): Promise<OtherProtocol | undefined> {
-    if (!isUnread(failure, this.#frames.in)) return undefined;
+    if (this.#target.isOnlyConfigured || !isUnread(failure, this.#frames.in)) return undefined;
     await session?.close();
     return askOtherProtocols(this.#target, this.#context(addresses));
   }
@@ -308,9 +331,10 @@ class Walk {
     return permittedResolve(resolver, permit, endpoint.port)(host, signal);
   }
 
-  #about(session: AnySession | undefined): Pick<Walked, "notes" | "warnings"> {
+  #about(session: AnySession | undefined): Pick<Walked, "notes" | "warnings" | "granted"> {
     const warnings = [...(this.#target.warnings ?? []), ...(session?.warnings?.() ?? [])];
-    return { notes: session?.about === undefined ? [] : [session.about], warnings };
+    const { about, granted } = session ?? {};
+    return { notes: about === undefined ? [] : [about], warnings, ...(granted !== undefined && { granted }) };
   }
 
   #frameWords(): string {

@@ -66,7 +66,7 @@ describe("a device that is typed", () => {
     expect(out).toMatch(/\n {2}name +ok .*nothing to look up\n {2}policy +ok .* may be connected to\n {2}route +/);
     expect(out).toMatch(/\n {2}connection +ok +[\d.]+ ms {2}to 127\.0\.0\.1 port \d+\n/);
     expect(out).toMatch(
-      /\n {2}first value +ok +[\d.]+ ms {2}holding:1 = 22 \(uint16\); 1 before it are bad\n\nThe device can be read\.\n$/,
+      /\n {2}first value +ok +[\d.]+ ms {2}holding:1 = 22 \(uint16\); 1 before it are bad\n {2}Granted: nothing, .*125 registers.*\n\nThe device can be read\.\n$/,
     );
     expect(plant.accepted()).toBe(before + 1);
     await expect.poll(() => plant.connections()).toBe(0);
@@ -132,20 +132,20 @@ describe("a device that is typed", () => {
     expect(asked.has(7)).toBe(true);
   });
 
-  it("says that units 255 and 0 are silent too, each asked once and over the connection that is open", async () => {
+  it("says that units 255, 0 and 1 are silent too, each asked once and over the connection that is open", async () => {
     const { run, asked, accepted, close } = await startUnit(4, () => ({ exception: 11 }));
     const walked = await run("7/holding:1", "--json");
     await close();
-    expect(detailsOf(walked).at(-1)).toContain("; unit 255 and unit 0 have no answer either");
+    expect(detailsOf(walked).at(-1)).toContain("; unit 255, unit 0 and unit 1 have no answer either");
     expect(JSON.parse(walked.out).next_step).not.toContain("Write");
-    expect([asked.get(255), asked.get(0), accepted()]).toEqual([1, 1, 1]);
+    expect([asked.get(255), asked.get(0), asked.get(1), accepted()]).toEqual([1, 1, 1, 1]);
   });
 
   it("does not call a unit silent that it had no time to ask", async () => {
     const { run, asked, close } = await startUnit(4, () => ({ silent: true }));
     const walked = await run("7/holding:1", "--json", "--timeout", "250ms");
     await close();
-    expect(detailsOf(walked).at(-1)).toContain("; unit 255 and unit 0 could not be asked");
+    expect(detailsOf(walked).at(-1)).toContain("; unit 255, unit 0 and unit 1 could not be asked");
     expect([...asked.keys()]).toEqual([7]);
   });
 

@@ -25,6 +25,8 @@ export interface ProbeOptions extends TargetOptions {
   readonly timeout?: string;
   /** How the device wants to be asked is found out. */
   readonly habits?: boolean;
+  /** False: only what is configured is asked. */
+  readonly others?: boolean;
 }
 
 const WALK_TIMEOUT = "30s";
@@ -58,6 +60,7 @@ export async function probe(name: string, words: readonly string[], options: Pro
       permit: permitOfPerson(policy),
       pki,
       warnings: driver.warningsOf?.(input.details, input.settings) ?? [],
+      isOnlyConfigured: options.others === false,
     };
     return options.habits
       ? probeHabits(target, undefined, { ...options, timeoutMs }, io)
@@ -71,7 +74,18 @@ export async function probe(name: string, words: readonly string[], options: Pro
       return { text: `${variable?.name} (${variable?.address})`, address, type };
     });
     const known = { name: spec.name, status: await knownByService(spec.uuid, options.config, io) };
-    const target = { ...connect, driver, timeouts, prepareMs, permit, pki, points, warnings: spec.warnings };
+    const target = {
+      ...connect,
+      driver,
+      timeouts,
+      prepareMs,
+      permit,
+      pki,
+      points,
+      warnings: spec.warnings,
+      source: spec.name,
+      isOnlyConfigured: options.others === false,
+    };
     return options.habits ? probeHabits(target, spec.name, { ...options, timeoutMs }, io) : report(target, known, timeoutMs, options, io);
   };
   const ofSink = (record: DataSink, { api }: { readonly api: ApiConnection | undefined }): Promise<ExitCode> => {
@@ -99,6 +113,7 @@ async function report(
   if (options.json) io.stdout.write(`${toJson(toObject(walked, known, driver.type, endpoint))}\n`);
   else
     print([
+      ...(walked.granted === undefined ? [] : [`  Granted: ${walked.granted}`]),
       ...[...walked.notes, ...walked.warnings.map(({ text }) => text)].map((note) => `  Note: ${note}`),
       ...endLines(walked, known, endpoint),
     ]);
@@ -141,7 +156,7 @@ const secondLines = (known: Known | undefined): readonly string[] =>
     : [];
 
 function toObject(
-  { steps, failure, fault, notes, warnings, nextStep: found }: Walked,
+  { steps, failure, fault, notes, granted, warnings, nextStep: found }: Walked,
   known: Known | undefined,
   type: string,
   endpoint: string,
@@ -154,6 +169,7 @@ function toObject(
       : null,
     steps: stepObjects(steps),
     notes,
+    granted: granted ?? null,
     warnings: warningObjects(warnings),
     ...(fault && { fault: fault.fault, detail: fault.detail ?? null, next_step: found ?? explainFault(fault.fault).nextStep }),
     ...(failure && failureObject(failure, endpoint, { ...(known && { source: known.name }), nextStep: found })),

@@ -90,6 +90,7 @@ export const PROBE: Verb = {
   ],
   options: [
     { flags: "--timeout <duration>", description: "deadline of the whole walk (default: 30s, with --habits 1min)" },
+    { flags: "--no-others", description: "ask only as it is configured: no other units, slots, nodes, connection types and protocols" },
     { flags: "--habits", description: "read again and again to find how the device wants to be asked, and which settings say so" },
     PASSWORD_FILE,
     KEY_FILE,
@@ -97,7 +98,8 @@ export const PROBE: Verb = {
   notes: `Steps: name, policy, route, neighbour, connection, handshake, log-in, first value, each with its time; of a data sink of
 the type mqtt tls, log-in (as a client of its own, so that the service keeps its connection) and publish (one empty message on …/status/collector-probe, which
 nothing keeps) follow the connection. It opens a connection of its own and only reads. Where the service reads the device already, it says first what that knows; a controller that takes one connection may
-refuse a second. Where nothing that can be read comes, it tries first requests of other protocols, and names the one that is answered. Where the configuration API does not answer, the last good copy on disk says where the device is.`,
+refuse a second. Where the device refuses the way or is silent, it tries the usual other units, slots, nodes and connection types, one after the other over
+one connection at a time, then first requests of other protocols, and names the one that is answered. It prints what the device granted: sizes, requests at once, nodes, the time of a session. Where the configuration API does not answer, the last good copy on disk says where the device is.`,
   showsExitCodes: true,
   run: async (io, source: string, words: string[], options: ProbeOptions) => (await import("./probe.ts")).probe(source, words, options, io),
 };
@@ -149,12 +151,14 @@ export const WATCH: Verb = {
   examples: [
     "collector watch press-1",
     "collector watch press-1 --filter temp",
+    "collector watch press-1 --for 30s",
     "collector watch press-1 --count 1 --json | jq '.values[] | {name, value, quality}'",
   ],
   json: "print one JSON object for each readout",
   options: [
     { flags: "--filter <text>", description: "only variables with this text in name or address; * matches anything" },
     { flags: "--count <n>", description: "end after so many readouts of each data source; absent: Ctrl-C ends it" },
+    { flags: "--for <duration>", description: "end after this time" },
   ],
   notes: "The running service answers over its local socket; the device gets no further request.",
   showsExitCodes: true,

@@ -10,6 +10,7 @@ import { COLUMNS, writeLines } from "../lines.ts";
 import { lookIntoService, withService } from "../service/known.ts";
 import { askService } from "../service/local-client.ts";
 import { formatTable } from "../table.ts";
+import { durationOf } from "./device.ts";
 import { ageWords, liveObject } from "./live.ts";
 
 /** The command line's options, as typed. */
@@ -19,6 +20,8 @@ export interface WatchOptions {
   readonly filter?: string;
   /** Readouts of each source. */
   readonly count?: string;
+  /** Absent: until the person stops it. */
+  readonly for?: string;
 }
 
 /** Between two looks; the more sources, the longer, because the thread that reads answers. */
@@ -43,6 +46,7 @@ interface Watched {
 /** `collector watch [SOURCE]`: the values of the running service as they are read, until the person stops it. Throws UsageError. */
 export function watch(source: string | undefined, options: WatchOptions, io: CommandIo): Promise<ExitCode> {
   const count = countOf(options.count);
+  const endMs = options.for === undefined ? Number.POSITIVE_INFINITY : performance.now() + durationOf("--for", options.for);
   if (options.filter === "") throw new UsageError("--filter: expected a part of a name or an address");
   return withService(io, async () => {
     const watched = await namesOf(source, options.config, io);
@@ -71,7 +75,9 @@ export function watch(source: string | undefined, options: WatchOptions, io: Com
       // Whoever counts readouts would wait for the end of the trouble.
       if (count !== Number.POSITIVE_INFINITY && vain.length > 0 && looks.every((look) => look.one.readouts >= count || isVain(look)))
         return EXIT.sourceFailed;
-      await sleep(Math.max(LOOK_EVERY_MS, watched.length * EACH_MS), io.signal);
+      const leftMs = endMs - performance.now();
+      if (leftMs <= 0) break;
+      await sleep(Math.min(Math.max(LOOK_EVERY_MS, watched.length * EACH_MS), leftMs), io.signal);
     }
     return EXIT.good;
   });

@@ -21,6 +21,8 @@ export interface Flow {
   readonly port: number;
   readonly transport: "tcp" | "udp" | "tcp and udp";
   readonly encryption: string;
+  /** Who listens on the port at this moment, in words; null: nothing does. Absent: not looked at. */
+  readonly listening?: string | null;
 }
 
 export interface FlowInput {

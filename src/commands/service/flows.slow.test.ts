@@ -10,7 +10,7 @@ import type { DataSink, DataSource } from "../../model/resources.ts";
 import { settingsSchema } from "../../model/settings.ts";
 import { SINKS, sinkEntryOf } from "../../sinks/index.ts";
 import { runCommand, settingsFile } from "../testing.ts";
-import { type FlowInput, flowsOf } from "./flow-list.ts";
+import { type Flow, type FlowInput, flowsOf } from "./flow-list.ts";
 import { linesOf } from "./flows.ts";
 
 const DOC = path.resolve(import.meta.dirname, "../../../docs/generated/flows.md");
@@ -157,5 +157,12 @@ describe("flows", () => {
     expect(found.unknown.map(({ what }) => what)).toEqual(["no-host", "none"]);
     expect(found.flows.map(({ what }) => what)).toContain("s7");
     expect(linesOf(found).at(-1)).toBe("none: not known: this collector has no driver for none");
+    const [server] = found.flows.filter(({ direction }) => direction === "in");
+    const [head, row, note] = linesOf({ flows: [{ ...(server as Flow), listening: null }], unknown: [] });
+    expect([head, row, note]).toEqual([
+      expect.stringMatching(/ LISTENS NOW$/),
+      expect.stringMatching(/ nothing$/),
+      expect.stringMatching(/: nothing listens on port \d+ now$/),
+    ]);
   });
 });

@@ -4,6 +4,7 @@ import { toJson } from "../../base/json.ts";
 import { jsonWithoutCredentials } from "../../base/plain-text.ts";
 import { type KeptKind, readKeptOptions, withKeptOptions } from "../../configuration/kept-options.ts";
 import { loadSettings } from "../../configuration/settings-file.ts";
+import { portHolder } from "../../lib/port-holder.ts";
 import { messageOf } from "../../model/failure.ts";
 import type { Settings } from "../../model/settings.ts";
 import { sinkEntryOf } from "../../sinks/index.ts";
@@ -32,12 +33,16 @@ export async function flows(
   const unreadOf = (records: readonly Named[], { problem }: ReturnType<typeof optionsIn>) =>
     problem === undefined ? [] : records.map(({ name, uuid }) => ({ what: name ?? uuid, why: problem }));
   const unread = [...unreadOf(sources, ofSources), ...unreadOf(sinks, ofSinks)];
-  const found: Flows = { flows: list, unknown: [...unknown, ...unread] };
+  const found: Flows = { flows: list.map(withListener), unknown: [...unknown, ...unread] };
   if (json) io.stdout.write(`${toJson(found, jsonWithoutCredentials)}\n`);
   else writeLines(io, linesOf(found));
   if (kept.type !== "loaded") io.stderr.write(`${kept.message}; data sources and sinks are not in the list\n`);
   return found.unknown.length === 0 ? EXIT.good : EXIT.ownFailure;
 }
+
+/** With the process that listens at this moment on a port that the configuration takes connections at. */
+const withListener = (flow: Flow): Flow =>
+  flow.direction === "in" && flow.transport === "tcp" ? { ...flow, listening: portHolder(flow.port) ?? null } : flow;
 
 type Named = { readonly uuid: string; readonly name: string | null };
 
@@ -57,11 +62,12 @@ function optionsIn(
 
 /** The table, and what is not in it. Pure. */
 export const linesOf = ({ flows: list, unknown }: Flows): readonly string[] => [
-  ...formatTable([["DIRECTION", "WHAT", "TYPE", "HOST", "PORT", "TRANSPORT", "ENCRYPTION"], ...list.map(rowOf)]),
+  ...formatTable([["DIRECTION", "WHAT", "TYPE", "HOST", "PORT", "TRANSPORT", "ENCRYPTION", "LISTENS NOW"], ...list.map(rowOf)]),
+  ...list.filter(({ listening }) => listening === null).map(({ what, port }) => `${what}: nothing listens on port ${port} now`),
   ...unknown.map(({ what, why }) => `${what}: not known: ${why}`),
 ];
 
-const rowOf = ({ direction, what, type, host, port, transport, encryption }: Flow): readonly string[] => [
+const rowOf = ({ direction, what, type, host, port, transport, encryption, listening }: Flow): readonly string[] => [
   direction,
   what,
   type,
@@ -69,4 +75,5 @@ const rowOf = ({ direction, what, type, host, port, transport, encryption }: Flo
   String(port),
   transport,
   encryption,
+  listening ?? (listening === null ? "nothing" : ""),
 ];

@@ -31,6 +31,6 @@ test("a user who may not look into the state folder is told what to do", async (
     throw Object.assign(new Error("EACCES: permission denied, stat"), { code: "EACCES" });
   });
   await expect(askService("/state/collector.sock", "/status", new AbortController().signal)).rejects.toThrow(
-    "this user may not open /state/collector.sock.\nTry with sudo, or as a member of the group that the collector runs with.",
+    "this user may not open /state/collector.sock: type the command with sudo, or become a member of the group that the collector runs with.",
   );
 });

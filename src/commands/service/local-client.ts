@@ -4,6 +4,7 @@ import { type LocalRequest, requestLocal } from "../../lib/local-request.ts";
 import { proveOwner } from "../../lib/socket-owner.ts";
 import { errorCode, messageOf } from "../../model/failure.ts";
 import { RUN_FOLDER, runSocketPath } from "../../service/socket-place.ts";
+import { AGAIN_WITH_SUDO } from "../printed-commands.ts";
 
 const TIMEOUT_MS = 5000;
 const MAX_BYTES = 64 * 1024 * 1024;
@@ -75,7 +76,7 @@ function sentence(socketPath: string, error: unknown): string {
       "Start it (systemctl start collector, or collector run); if it runs with other settings, name them with --config."
     );
   if (code === "EACCES" || code === "EPERM")
-    return `this user may not open ${socketPath}.\nTry with sudo, or as a member of the group that the collector runs with.`;
+    return `this user may not open ${socketPath}: ${AGAIN_WITH_SUDO}, or become a member of the group that the collector runs with.`;
   if (code === "ABORT_ERR")
     return `the collector did not answer on ${socketPath} within ${TIMEOUT_MS / 1000} s.\nSee its log: journalctl -u collector`;
   return `cannot ask the collector on ${socketPath}: ${messageOf(error)}.`;

@@ -20,6 +20,7 @@ import {
 import { NO_VARIABLES, sinkStateWords, sourceStateWords } from "../../service/words/state-words.ts";
 import { faultSteps, faultWords, sinkTrouble, sourceTrouble, type Trouble } from "../../service/words/trouble.ts";
 import { type CommandIo, complain, EXIT, type ExitCode, UsageError } from "../io.ts";
+import { commandsAsTyped } from "../printed-commands.ts";
 import { fittingTable } from "../table.ts";
 import { askService, ServiceError } from "./local-client.ts";
 import { settingsOrUsage } from "./run.ts";
@@ -64,7 +65,7 @@ export async function status(
   io.stdout.write(
     options.json
       ? `${toJson(report, jsonWithoutCredentials)}\n`
-      : renderStatus(report, Date.now(), { ...options, summary, columns: io.stdout.columns }),
+      : commandsAsTyped(renderStatus(report, Date.now(), { ...options, summary, columns: io.stdout.columns }), io.typed),
   );
   return exitOf(report);
 }

@@ -85,7 +85,7 @@ export const FLOWS: Verb = {
   description: "List every network connection of this configuration, as a firewall needs it.",
   examples: ["collector flows", "collector flows --json | jq -r '.flows[] | [.direction, .host, .port] | @tsv'"],
   notes:
-    "From the settings and the last good configuration on disk, without a connection. A proxy of the service's environment (HTTPS_PROXY) is not seen. A name is looked up at the name servers of this machine.",
+    "From the settings and the last good configuration on disk, without a connection; for what is listened on, the process that listens at this moment. A proxy of the service's environment (HTTPS_PROXY) is not seen. A name is looked up at the name servers of this machine.",
   run: async (io, options: CommonOptions) => (await import("./flows.ts")).flows(options, io),
 };
 

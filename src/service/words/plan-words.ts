@@ -1,12 +1,13 @@
 import { formatBytes } from "../../base/bytes.ts";
 import { formatDuration } from "../../base/duration.ts";
 import { countOf } from "../../base/number.ts";
+import { shellWord } from "../../base/shell-word.ts";
 import { habitWords } from "../../model/habit.ts";
 import type { PlanView } from "../../model/source-insight.ts";
 
 /** A line about a plan. */
 export interface PlanFact {
-  readonly label: "Plan" | "Measured" | "Interval" | "Limits" | "Set aside" | "Silent" | "Habit";
+  readonly label: "Plan" | "Measured" | "Interval" | "Limits" | "Set aside" | "Silent" | "Habit" | "Proposal";
   readonly words: string;
 }
 
@@ -31,6 +32,7 @@ export function planFacts(view: PlanView, source: string): readonly PlanFact[] {
       : []),
     ...(silent.length > 0 ? [{ label: "Silent", words: silent.join(", ") } as const] : []),
     ...habits.map((habit) => ({ label: "Habit", words: habitWords(habit) }) as const),
+    ...proposal(view, shellWord(source, "SOURCE")),
   ];
 }
 
@@ -41,9 +43,26 @@ function measuredFact({ measured: times }: PlanView): readonly PlanFact[] {
   return [{ label: "Measured", words }];
 }
 
+/** The one change that helps most; empty: nothing was measured. */
+function proposal(view: PlanView, source: string): readonly PlanFact[] {
+  const { fits, feasible_interval_ms: feasibleMs, interval_ms: intervalMs, silent, set_aside: setAside, measured: times } = view;
+  if (fits === null || feasibleMs === null || !times) return [];
+  const words = (): string => {
+    // Whole seconds, unless the interval has parts of one: most APIs count those.
+    const inSeconds = feasibleMs >= 1000 || intervalMs % 1000 === 0;
+    const interval = inSeconds ? `${Math.ceil(feasibleMs / 1000)}s` : `${feasibleMs}ms`;
+    if (!fits) return `lengthen the interval: \`collector source set ${source} --interval ${interval}\``;
+    if (silent.length > 0)
+      return `correct or remove the variables of ${silent.join(", ")}, each try of which costs a time-out: \`collector status ${source}\` names them`;
+    if (setAside > 0) return `correct or remove the ${countOf(setAside, "variable")} set aside: \`collector status ${source}\` says why`;
+    return "change nothing";
+  };
+  return [{ label: "Proposal", words: words() }];
+}
+
 function fitWords({ fits, feasible_interval_ms: feasibleMs, interval_ms: intervalMs, measured: times }: PlanView): string {
   if (fits === null || feasibleMs === null || !times) return "nothing is measured yet";
-  if (!fits) return `the plan does not fit; an interval of ${formatDuration(feasibleMs)} would do`;
+  if (!fits) return `the plan does not fit, which takes ${formatDuration(feasibleMs)} with some room`;
   const share = Math.ceil((100 * (times.longest_ms + times.longest_wait_ms)) / intervalMs);
   return `the plan fits and takes ${share} % of it${feasibleMs < intervalMs ? `; ${formatDuration(feasibleMs)} would do too` : ""}`;
 }

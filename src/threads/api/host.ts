@@ -14,7 +14,7 @@ export interface EmbeddedApiOptions {
 }
 
 /** Who waits for the API to start waits no longer than this. */
-const START_MS = 5000;
+const START_MS = 30_000;
 const STOP_MS = 3000;
 
 /** The configuration API that the collector carries itself, in a worker of its own that is started again whenever it dies. */
@@ -99,6 +99,8 @@ export class EmbeddedApi {
       const problem = `the embedded configuration API cannot start: ${message.message}`;
       if (problem !== this.#problem) log.error({}, problem);
       this.#problem = problem;
+      // Whoever waits for its start meets what is wrong.
+      this.#listening.resolve();
     }
   }
 }
