@@ -1,5 +1,5 @@
 import { createHash } from "node:crypto";
-import { cpSync, existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, renameSync } from "node:fs";
+import { cpSync, existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, renameSync, rmSync, statSync } from "node:fs";
 import path from "node:path";
 import { pathToFileURL } from "node:url";
 import { build, type Metafile } from "esbuild";
@@ -7,6 +7,8 @@ import { build, type Metafile } from "esbuild";
 const ROOT = path.resolve(import.meta.dirname, "..");
 const SOURCES = "src/console";
 const CACHE = path.join(ROOT, "node_modules/.cache/console");
+/** Bundles of other sources are removed when they are this old. */
+const UNUSED_MS = 24 * 60 * 60 * 1000;
 
 /** Bundles what the browser runs, with its libraries, into the folder `out`: `console.js`, `console.css` and the icon. */
 export async function bundleConsole(out: string): Promise<Metafile> {
@@ -35,11 +37,17 @@ export async function consoleOfSources(): Promise<URL> {
   const folder = path.join(CACHE, keyOf());
   if (!existsSync(folder)) {
     mkdirSync(CACHE, { recursive: true });
+    for (const name of readdirSync(CACHE)) {
+      const old = path.join(CACHE, name);
+      if (Date.now() - (statSync(old, { throwIfNoEntry: false })?.mtimeMs ?? Date.now()) > UNUSED_MS)
+        rmSync(old, { recursive: true, force: true });
+    }
     const made = mkdtempSync(path.join(CACHE, "making-"));
     await bundleConsole(made);
     try {
       renameSync(made, folder);
     } catch (error) {
+      rmSync(made, { recursive: true, force: true });
       // Another process was faster with the same.
       if (!existsSync(folder)) throw error;
     }
