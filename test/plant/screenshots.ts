@@ -19,7 +19,7 @@ const PICTURES: readonly { readonly file: string; readonly path: string; readonl
 const RUN_MS = 25_000;
 /** A machine is off once in half a minute, for four seconds. */
 const OFF_WITHIN_MS = 45_000;
-const MAX_BYTES = 150 * 1024;
+const MAX_BYTES = 200 * 1024;
 
 /** A plant in which every ninth source fails and every ninth has a bad variable. */
 const LARGE = 300;
