@@ -76,7 +76,7 @@ test("an import of variables: how many, and which line is bad and why", async ()
   const good = write("good.csv", "name;address\na;holding:0\nb;holding:1\n");
   expect(await object("variables", "import", "press-1", good)).toEqual({
     source,
-    counts: { created: 2, changed: 0, deleted: 0, same: 0 },
+    counts: { created: 2, changed: 0, deleted: 0, same: 0, refused: 0 },
     problems: [],
     warnings: [],
   });
@@ -84,7 +84,7 @@ test("an import of variables: how many, and which line is bad and why", async ()
   expect([mixed.code, mixed.err]).toEqual([1, ""]);
   expect(objectIn(mixed.out)).toEqual({
     source,
-    counts: { created: 0, changed: 1, deleted: 0, same: 0 },
+    counts: { created: 0, changed: 1, deleted: 0, same: 0, refused: 1 },
     problems: [{ line: 3, message: "address: is empty; each variable needs one" }],
     warnings: [expect.stringContaining("nothing was deleted")],
   });
