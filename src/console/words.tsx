@@ -61,12 +61,10 @@ export function Command({ text }: { readonly text: string }): JSX.Element {
         type="button"
         class="copy"
         onClick={() => void copy()}
-        aria-label={`Copy: ${text}`}
+        aria-live="polite"
+        aria-label={said === "" ? `Copy: ${text}` : said}
         data-words={said === "" ? "Copy" : said}
       />
-      <span class="hidden" role="status">
-        {said}
-      </span>
     </span>
   );
 }

@@ -18,11 +18,13 @@ const RECORDINGS = PAGES.flatMap((page) => shellBlocks(page, "console")).map(({ 
 const BLOCKS = PAGES.flatMap((page) => shellBlocks(page));
 /** Sections whose blocks are for the demo, in the order in which they run. */
 const FOR_THE_DEMO = ["Read a device now", "Set it up", "Over HTTP", "Let OPC UA clients in", "From my device to my broker"];
-/** Sections whose blocks other tests run: CI's script, the package's tests, the one of the own settings here, and that of the consumers. */
+/** Sections whose blocks other tests run: CI's script, those of the package, of the own settings here, of the consumers, and of imports with files of their own. */
 const ELSEWHERE = [
   "Try it",
   "Install on a device",
   "Run it",
+  "Three steps",
+  "Three files",
   "Consumers",
   "jq on a terminal",
   "PostgreSQL",
