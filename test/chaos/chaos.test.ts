@@ -4,7 +4,7 @@ import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import type { Play } from "./play.ts";
 import { expectWithin, playAll, played } from "./plays.ts";
 
-const USUAL = { first: 1, plays: 200 } as const;
+const USUAL = { first: 1, plays: 100 } as const;
 const FIRST_SEED = Number(process.env["CHAOS_SEED"] ?? USUAL.first);
 const PLAYS = Number(process.env["CHAOS_PLAYS"] ?? USUAL.plays);
 const DOC = path.resolve(import.meta.dirname, "../../docs/generated/chaos.md");

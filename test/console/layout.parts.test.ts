@@ -89,7 +89,8 @@ describe.skipIf(isChromiumMissing)("the console, laid out", { timeout: 120_000 }
   }
 
   describe.each(PLANTS)("with %i sources", (count) => {
-    it.each([false, true])("has no flaw in any size and colour; long names: %s", async (isLong) => {
+    // The shape of the list is that of ten: longer ones only repeat it.
+    it.each(count > 10 ? [false] : [false, true])("has no flaw in any size and colour; long names: %s", async (isLong) => {
       page.service.reports = plantOf(count, isLong);
       await visit.lookAs({ width: 1280, height: 900 });
       await visit.go(`${page.url}/`);
