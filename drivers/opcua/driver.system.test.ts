@@ -436,7 +436,18 @@ describe("writing", () => {
   it("is no part of a session", async () => {
     const simulator = await start();
     const session = await open(detailsOf(simulator.port), context());
-    expect(Object.keys(session).sort()).toEqual(["about", "alive", "close", "discover", "epoch", "granted", "limits", "prepare", "read", "warnings"]);
+    expect(Object.keys(session).sort()).toEqual([
+      "about",
+      "alive",
+      "close",
+      "discover",
+      "epoch",
+      "granted",
+      "limits",
+      "prepare",
+      "read",
+      "warnings",
+    ]);
   });
 
   it("is refused by the channel, on the encoded request, before anything is sent", async () => {

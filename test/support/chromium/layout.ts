@@ -3,6 +3,9 @@ import type { Visit } from "./visit.ts";
 /** Distances of console.css in CSS pixels: its tokens --space-N, and zero. A border of one to four pixels is no distance. */
 const SCALE = [0, 4, 8, 12, 16, 24, 32];
 
+/** A longer word, such as a thumbprint, may be on two lines. */
+const LONGEST_WORD = 30;
+
 /**
  * Flaws in how a page is laid out now, each as `kind: element`: text that is cut without an ellipsis and a title, a word broken inside a cell,
  * boxes over each other, distances that are none of the scale. Sideways scrolling is `overflowsOf`.
@@ -10,6 +13,7 @@ const SCALE = [0, 4, 8, 12, 16, 24, 32];
 export function layoutFlawsOf({ page }: Visit): Promise<readonly string[]> {
   return page.evaluate<readonly string[]>(`(() => {
     const scale = ${JSON.stringify(SCALE)};
+    const longest = ${LONGEST_WORD};
     const flaws = [];
     const nameOf = (element) => element.tagName.toLowerCase() + (element.className ? "." + String(element.className).replaceAll(" ", ".") : "")
       + " " + element.textContent.trim().slice(0, 40);
@@ -32,7 +36,8 @@ export function layoutFlawsOf({ page }: Visit): Promise<readonly string[]> {
       if (!cell.checkVisibility()) continue;
       const walker = document.createTreeWalker(cell, NodeFilter.SHOW_TEXT);
       for (let node = walker.nextNode(); node; node = walker.nextNode())
-        for (const { index, 0: word } of node.data.matchAll(/[\\w]{2,30}/g)) {
+        for (const { index, 0: word } of node.data.matchAll(/\\w+/g)) {
+          if (word.length < 2 || word.length > longest) continue;
           const range = document.createRange();
           range.setStart(node, index);
           range.setEnd(node, index + word.length);
