@@ -101,6 +101,8 @@ describe.skipIf(isChromiumMissing)("the console, laid out", { timeout: 120_000 }
 
   it("shows a source and a sink without a flaw", async () => {
     page.service.reports = plantOf(10, true);
+    await visit.go(`${page.url}/`);
+    await expectSources(10);
     for (const path of [
       `/sources/${encodeURIComponent(`${LONG}4`)}`,
       `/sources/${encodeURIComponent(`${LONG}1`)}`,
