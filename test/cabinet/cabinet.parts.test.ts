@@ -205,6 +205,8 @@ describe.skipIf(missing !== undefined)("one collector with all these faults at o
     async ({ look, ...fault }) => {
       const name = fault.on ?? "";
       await visit.lookAs(look);
+      // A walk that failed has stayed on its page.
+      if (!visit.page.url().startsWith(`${PAGE}/#`) && visit.page.url() !== `${PAGE}/`) await visit.go(`${PAGE}/`);
       const isSink = /broker|client identifier/.test(fault.fault);
       await follow(visit, name, `${PAGE}/${isSink ? "sinks" : "sources"}/${name}`);
       await expectSaid(visit, [fault]);
@@ -230,6 +232,7 @@ describe.skipIf(missing !== undefined)("one collector with all these faults at o
   test("all of it is mended, by the printed commands where they can, and the status is that of a fresh start", {
     timeout: 240_000,
   }, async () => {
+    await visit?.go(`${PAGE}/`);
     // Gone where the page is loaded again.
     await visit?.page.evaluate("window.isTheSame = true");
     for (const fault of FAULTS.filter(({ mends }) => mends)) await step(collector, status, fault);
