@@ -40,7 +40,7 @@ const TIMED = [
   "test/isolation/**/*.test.ts",
   "test/faults/freeze/*.test.ts",
   "test/faults/mqtt/{drain,slow-link.nightly,changing-link.nightly}.test.ts",
-  "test/e2e/{reload,take-in.nightly,take-in-slices,take-in-slices-opcua.nightly,plan-steps.nightly}.test.ts",
+  "test/e2e/{reload,take-in.nightly,take-in-slices.nightly,take-in-slices-opcua.nightly,plan-steps.nightly}.test.ts",
   "test/faults/net/matrix.parts.test.ts",
   "src/delivery/isolation.system.test.ts",
 ];
