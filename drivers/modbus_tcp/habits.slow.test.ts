@@ -108,7 +108,7 @@ describe("a device with habits", () => {
 
   it("gets the pause between requests that it needs, and none of its registers is accused for long", async () => {
     const { read, said, names } = await source({ faults: ["hurried"] });
-    const seen = await readouts(read, 12);
+    const seen = await readouts(read, 16);
     expect(seen.slice(-3), seen.join(" ")).toEqual([WHOLE, WHOLE, WHOLE]);
     expect(said.filter((words) => words.includes("min_pause: 100"))).toHaveLength(1);
     expect(names()).toEqual(["pause"]);
