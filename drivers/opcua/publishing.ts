@@ -74,8 +74,9 @@ export class Publishing {
 
   async #run(): Promise<void> {
     while (this.#current && this.#deps.alive()) {
+      const asked = this.#current;
       try {
-        this.#take(await this.#ask(this.#current.silentMs));
+        this.#take(await this.#ask(asked.silentMs));
       } catch (error) {
         // The channel is lost for everything else, and the reads say why.
         if (!this.#current || !(error instanceof FaultError)) return;
@@ -85,6 +86,8 @@ export class Publishing {
           return;
         }
         if (error.scope === "silent") return this.#deps.onSilent(error.message);
+        // It was said of the subscription before this one.
+        if (code === STATUS.BadNoSubscription && this.#current !== asked) continue;
         if (code !== STATUS.BadTooManyPublishRequests && error.scope !== "busy") return this.#deps.onLost(error.message);
         await sleep(RETRY_MS, this.#stopped.signal);
       }

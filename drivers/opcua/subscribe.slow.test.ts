@@ -273,6 +273,18 @@ describe("a subscription", () => {
     for (let more = 0; more < 5; more++) expect(await step()).toBe(3);
   });
 
+  it("that ends while its items are created is lost once, though Publish says so when there is another", async () => {
+    far.forgets = 1;
+    const { values, texts } = bound(await reader(put(3)));
+    const untilMs = Date.now() + 500;
+    for (let i = 1; Date.now() < untilMs; i++) {
+      far.set(KEY(0), i);
+      await expect.poll(values).toEqual([i, 1, 2]);
+    }
+    expect(far.created).toBe(2);
+    expect(texts()).toEqual([]);
+  });
+
   it("does not believe its messages where one is missing", async () => {
     const { values, readings } = bound(await reader(put(2)));
     await values();

@@ -215,15 +215,16 @@ export class Subscription {
     if (this.#state.isResting || !items.some((item) => this.#items.isDue(item))) return;
     const due = [...new Set(items.filter((item) => this.#items.isDue(item)))];
     for (const item of due) this.#items.creating(item);
+    let subscriptionId: number | undefined;
     try {
-      const subscriptionId = await this.#ensure(ctx);
+      subscriptionId = await this.#ensure(ctx);
       await this.#deleteUnwanted(subscriptionId, ctx);
       await this.#create(subscriptionId, due, ctx);
       const withoutFilter = due.filter(({ state, refusesFilter }) => state === "new" && refusesFilter);
       for (const item of withoutFilter) this.#items.creating(item);
       await this.#create(subscriptionId, withoutFilter, ctx);
     } catch (error) {
-      if (error instanceof FaultError) this.#refused(error, due);
+      if (error instanceof FaultError) this.#refused(error, due, subscriptionId);
       for (const item of due) this.#items.notAsked(item);
       if (!(error instanceof FaultError)) throw error;
       return;
@@ -232,10 +233,11 @@ export class Subscription {
   }
 
   /** The server refuses a subscription, or these items as one. */
-  #refused(error: FaultError, due: readonly Item[]): void {
+  #refused(error: FaultError, due: readonly Item[], subscriptionId: number | undefined): void {
     const code = error instanceof ServerRefusal ? error.code : STATUS.BadDecodingError;
     if (SUBSCRIPTION_GONE.has(codeOf(code))) {
-      this.#lost(error.message);
+      // A Publish may have said so before: it counts once, and the next subscription is not ended for it.
+      if (subscriptionId === this.#subscriptionId) this.#lost(error.message);
       return;
     }
     const restMs = error.scope === "busy" ? BUSY_MS : OFFER_AGAIN_MS;

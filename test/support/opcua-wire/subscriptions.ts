@@ -29,6 +29,9 @@ interface ServerItem {
 /** One request that waits for something to say. */
 type Waiting = (answer: WireAnswer) => void;
 
+/** Later than the next subscription is created. */
+const HEARD_LATE_MS = 100;
+
 /**
  * Subscriptions of a WireServer whose items report each change, and do not sample. It can be told to behave as servers in the field do; all of
  * its variables are doubles.
@@ -47,6 +50,8 @@ export class WireSubscriptions {
   readonly refused = new Map<string, number>();
   /** Each new subscription ends at once. */
   isForgetful = false;
+  /** Counts down: a subscription ends while its first items are created, and its Publish requests hear of it late. */
+  forgets = 0;
   publishingMs = 20;
   /** Its diagnostics say how many values its queues have dropped. */
   tellsOverflows = false;
@@ -142,6 +147,14 @@ export class WireSubscriptions {
   }
 
   #create(body: Cursor): WireAnswer {
+    if (this.forgets > 0) {
+      this.forgets--;
+      this.#end();
+      const held = this.#publish.splice(0);
+      setTimeout(() => {
+        for (const answer of held) answer({ fault: BAD_NO_SUBSCRIPTION });
+      }, HEARD_LATE_MS);
+    }
     if (body.u32() !== this.#subscription) return { fault: 0x8028_0000 };
     body.skip(4);
     const results = body.array(() => {
