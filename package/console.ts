@@ -57,7 +57,14 @@ export async function consoleOfSources(): Promise<URL> {
 
 function keyOf(): string {
   const hash = createHash("sha256");
-  const files = ["package-lock.json", "package/console.ts", "src/service/page/told.ts", "src/base/duration.ts"];
+  const files = [
+    "package-lock.json",
+    "package/console.ts",
+    "src/service/page/told.ts",
+    "src/base/duration.ts",
+    "src/base/shell-word.ts",
+    "src/base/plain-text.ts",
+  ];
   const sources = readdirSync(path.join(ROOT, SOURCES)).map((file) => path.join(SOURCES, file));
   for (const file of [...files, ...sources.toSorted()]) hash.update(`${file}\0`).update(readFileSync(path.join(ROOT, file)));
   return hash.digest("hex").slice(0, 16);

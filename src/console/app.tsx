@@ -20,7 +20,7 @@ export function App({ isLoggedIn }: { readonly isLoggedIn: boolean }): JSX.Eleme
   useEffect(() => {
     if (shown.current === place) return;
     shown.current = place;
-    // The keyboard goes on where the new page begins, as it does where a page is loaded.
+    // The keyboard continues at the beginning of the new page, as after loading one.
     document.getElementById("main")?.focus({ preventScroll: true });
     document.getElementById(location.hash.slice(1))?.scrollIntoView();
   }, [place]);

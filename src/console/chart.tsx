@@ -1,8 +1,9 @@
 import type { JSX } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
 import uPlot from "uplot";
+import type { TrendAnswer } from "../service/page/told.ts";
 import { fetchData } from "./data.ts";
-import { chartData, type NamedTrend, type Trend } from "./trend.ts";
+import { chartData, type NamedTrend } from "./trend.ts";
 import { isUtc, Time, timeWords } from "./words.tsx";
 
 const HEIGHT = 260;
@@ -74,7 +75,7 @@ export function Chart({ source, variables }: ChartProps): JSX.Element {
 }
 
 /** Why there is nothing where there is nothing. */
-function Gaps({ name, trend }: { readonly name: string; readonly trend: Trend }): JSX.Element | null {
+function Gaps({ name, trend }: { readonly name: string; readonly trend: TrendAnswer }): JSX.Element | null {
   if (!trend.kept)
     return (
       <p>
@@ -110,7 +111,7 @@ function useTrends(source: string, variables: readonly ChartVariable[]): readonl
       const answers = await Promise.all(
         variables.map(async (variable): Promise<NamedTrend> => {
           const query = new URLSearchParams({ source, variable: variable.uuid });
-          const answer = await fetchData<Trend>(`/data/trend?${query.toString()}`, stop.signal);
+          const answer = await fetchData<TrendAnswer>(`/data/trend?${query.toString()}`, stop.signal);
           const why = answer && "problem" in answer ? answer.problem : "there is no answer";
           return { ...variable, trend: answer && "told" in answer ? answer.told : { kept: false, why_not: why } };
         }),

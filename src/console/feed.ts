@@ -2,6 +2,8 @@ import type { ToldEvent, ToldParts, ToldSample, ToldVariable } from "../service/
 
 /** Points of a sparkline at most. */
 const MAX_POINTS = 60;
+/** A browser tries a lost stream again, but not one that was refused: it is opened again after so long. */
+const REOPEN_MS = 5000;
 
 /** Null: the reading was bad. */
 export type Line = readonly (number | null)[];
@@ -11,6 +13,7 @@ export type FeedState = "starting" | "live" | "away";
 /** The open page's state, kept up to date by the collector's stream of events. */
 export class Feed {
   #events: EventSource | undefined;
+  #reopening: ReturnType<typeof setTimeout> | undefined;
   #path = "";
   #parts = new Map<string, unknown>();
   /** By the id of the part that has the newest value. */
@@ -53,7 +56,12 @@ export class Feed {
   open(path: string): void {
     if (path === this.#path) return;
     this.#path = path;
-    this.#events?.close();
+    this.#connect();
+  }
+
+  #connect(): void {
+    this.close();
+    const path = this.#path;
     const events = new EventSource(`/events?path=${encodeURIComponent(path)}`);
     let isFirst = true;
     this.#events = events;
@@ -63,10 +71,14 @@ export class Feed {
     });
     events.addEventListener("login", () => location.reload());
     events.onopen = () => this.#become("live");
-    events.onerror = () => this.#become("away");
+    events.onerror = () => {
+      if (events.readyState === EventSource.CLOSED) this.#reopening = setTimeout(() => this.#connect(), REOPEN_MS);
+      this.#become("away");
+    };
   }
 
   close(): void {
+    clearTimeout(this.#reopening);
     this.#events?.close();
   }
 
@@ -78,6 +90,8 @@ export class Feed {
   #take({ title, at, parts }: ToldEvent, isFirst: boolean): void {
     this.#clockAheadMs = Date.parse(at) - Date.now();
     const known = isFirst ? new Map<string, unknown>() : this.#parts;
+    // A source that was removed may come back.
+    known.delete("gone");
     for (const [id, part] of Object.entries(parts)) {
       known.set(id, part);
       this.#addPoint(id, part);

@@ -1,23 +1,8 @@
 import type { JSX } from "preact";
 import { useState } from "preact/hooks";
+import type { EventsAnswer } from "../service/page/told.ts";
 import { useData } from "./data.ts";
 import { Paragraphs, Time, Wide } from "./words.tsx";
-
-/** Answer of `/data/events`. */
-export interface Log {
-  readonly events: readonly LogEvent[];
-  readonly more: number;
-}
-
-interface LogEvent {
-  readonly id: number;
-  readonly at: string;
-  readonly kind: string;
-  readonly about: string | null;
-  readonly text: string;
-  readonly before?: string;
-  readonly after?: string;
-}
 
 const ASK_EVERY_MS = 3000;
 const LIMIT = 200;
@@ -45,7 +30,7 @@ export function LogPage(): JSX.Element {
 
 /** The events that fit; of one thing where `search` is its name. */
 export function EventTable({ search }: { readonly search: string }): JSX.Element {
-  const answer = useData<Log>(`/data/events?${new URLSearchParams({ search, limit: String(LIMIT) }).toString()}`, ASK_EVERY_MS);
+  const answer = useData<EventsAnswer>(`/data/events?${new URLSearchParams({ search, limit: String(LIMIT) }).toString()}`, ASK_EVERY_MS);
   if (!answer) return <p class="faint">The events follow in a moment.</p>;
   if ("problem" in answer) return <Paragraphs texts={[answer.problem]} />;
   const { events, more } = answer.told;

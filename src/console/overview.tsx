@@ -41,7 +41,7 @@ const Tile = ({ label, value, note, level = "ok", href }: TileProps): JSX.Elemen
 );
 
 function Sums({ sums, alarms }: { readonly sums: ToldSums; readonly alarms: number }): JSX.Element {
-  const { sources, well, failing, noted, sinks, sinksFailing, pending, valuesPerS, bufferHours, bufferFilling } = sums;
+  const { sources, well, failing, noted, sinks, sinksWell, pending, valuesPerS, bufferHours, bufferFilling } = sums;
   return (
     <dl class="sums" id="sums">
       <Tile
@@ -59,8 +59,8 @@ function Sums({ sums, alarms }: { readonly sums: ToldSums; readonly alarms: numb
       />
       <Tile
         label="Data sinks well"
-        value={`${sinks - sinksFailing} of ${sinks}`}
-        level={sinksFailing > 0 ? "bad" : "ok"}
+        value={`${sinksWell} of ${sinks}`}
+        level={sinksWell < sinks ? "bad" : "ok"}
         note={`${countWords(pending)} values wait`}
         href="#sinks"
       />
@@ -141,7 +141,7 @@ function Need({
             {name}
           </a>
         ))}
-        {count > names.length && <a href={`/?show=failing#sources`}>{count - names.length} more</a>}
+        {count > names.length && <a href={kind === "sink" ? "/#sinks" : "/?show=failing#sources"}>{count - names.length} more</a>}
       </p>
       {count > 1 && cause !== null && <Paragraphs texts={[cause]} />}
       {count > 1 && <p class="faint">For example:</p>}

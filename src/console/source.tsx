@@ -1,5 +1,6 @@
 import type { JSX } from "preact";
 import { useState } from "preact/hooks";
+import { shellWord } from "../base/shell-word.ts";
 import type { ToldChange, ToldDetail, ToldPlan, ToldSource, ToldVariable } from "../service/page/told.ts";
 import { Chart, type ChartVariable } from "./chart.tsx";
 import { FramesSection } from "./frames.tsx";
@@ -21,7 +22,7 @@ export function SourcePage({ source, filter, number }: SourcePageProps): JSX.Ele
   const feed = useFeed();
   const detail = feed.part("detail");
   const { name, type, endpoint } = source;
-  const word = shellWord(name);
+  const word = shellWord(name, "SOURCE");
   return (
     <>
       <p class="crumb">
@@ -179,7 +180,7 @@ function VariableRow({ row, source, isCharted, toggle }: VariableRowProps): JSX.
         </button>
         {isCharted && (
           <p>
-            <Command text={`collector explain ${shellWord(source)} ${shellWord(name)}`} />
+            <Command text={`collector explain ${shellWord(source, "SOURCE")} ${shellWord(name, "VARIABLE")}`} />
           </p>
         )}
       </th>
@@ -275,9 +276,6 @@ function Plan({ plan, word }: { readonly plan: ToldPlan | null | undefined; read
     </section>
   );
 }
-
-/** A name as one word of a command line. Pure. */
-const shellWord = (name: string): string => (/^[\w.@%+:/][\w.@%+:/-]*$/.test(name) ? name : `'${name.replaceAll("'", "'\\''")}'`);
 
 const Timeline = ({ uuid, changes }: { readonly uuid: string; readonly changes: readonly ToldChange[] }): JSX.Element => (
   <section id="timeline" aria-labelledby="timeline-title">

@@ -1,22 +1,8 @@
 import type { JSX } from "preact";
 import { formatDuration } from "../base/duration.ts";
+import type { TimelineAnswer, TimelineSpan } from "../service/page/told.ts";
 import { useData } from "./data.ts";
 import { Paragraphs, timeWords } from "./words.tsx";
-
-/** Answer of `/data/timeline`. */
-export interface Timeline {
-  readonly since: string | null;
-  readonly step_ms: number;
-  readonly spans: readonly TimelineSpan[];
-}
-
-interface TimelineSpan {
-  readonly from: string;
-  readonly to: string;
-  readonly state: string;
-  readonly reason?: string | null;
-  readonly words?: string | null;
-}
 
 const ASK_EVERY_MS = 10_000;
 const DAY_MS = 86_400_000;
@@ -24,7 +10,7 @@ const [WIDTH, HEIGHT] = [1440, 20];
 
 /** The state of a source or sink over the last day, as a strip and in words. */
 export function TimelineStrip({ of, uuid }: { readonly of: "source" | "sink"; readonly uuid: string }): JSX.Element {
-  const answer = useData<Timeline>(`/data/timeline?${of}=${encodeURIComponent(uuid)}`, ASK_EVERY_MS);
+  const answer = useData<TimelineAnswer>(`/data/timeline?${of}=${encodeURIComponent(uuid)}`, ASK_EVERY_MS);
   if (!answer) return <p class="faint">The last day follows in a moment.</p>;
   if ("problem" in answer) return <Paragraphs texts={[answer.problem]} />;
   const { spans } = answer.told;

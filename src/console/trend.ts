@@ -1,29 +1,10 @@
-/** Answer of `/data/trend`: minutes of a variable. Times are ISO 8601 UTC. */
-export type Trend =
-  | { readonly kept: false; readonly why_not: string }
-  | {
-      readonly kept: true;
-      readonly since: string | null;
-      readonly step_ms: number;
-      readonly from: string;
-      readonly min: readonly (number | null)[];
-      readonly max: readonly (number | null)[];
-      readonly last: readonly (number | null)[];
-      readonly gaps: readonly TrendGap[];
-    };
-
-export interface TrendGap {
-  readonly from: string;
-  readonly to: string;
-  readonly reason: string;
-  readonly words: string;
-}
+import type { TrendAnswer } from "../service/page/told.ts";
 
 export interface NamedTrend {
   readonly uuid: string;
   readonly name: string;
   readonly unit: string | null;
-  readonly trend: Trend;
+  readonly trend: TrendAnswer;
 }
 
 export type Column = (number | null | undefined)[];

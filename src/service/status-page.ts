@@ -5,7 +5,7 @@ import type { PageWorkerData } from "./page/messages.ts";
 import type { PageHostOptions, ServedPage } from "./page/served.ts";
 
 export interface StatusPageOptions extends Omit<PageHostOptions, "workerData"> {
-  /** Of the start. */
+  /** As they were at the start. */
   readonly settings: Pick<Settings, "page">;
   /** Words for why the policy of now does not let it listen on an address; undefined: it does. */
   readonly listenRefusal: (at: string) => string | undefined;
@@ -21,7 +21,7 @@ export class StatusPage {
   readonly #options: StatusPageOptions;
   #settings: Settings["page"];
   #host: ServedPage | undefined;
-  /** What the host was started with, as text. */
+  /** Its host began with this, as text. */
   #running: string | undefined;
   /** Why nothing is served. */
   #closed: string | undefined;

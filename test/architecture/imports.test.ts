@@ -66,7 +66,7 @@ const RULES: readonly Rule[] = [
   },
   {
     from: /^src\/console\//,
-    never: /^(src\/(?!console\/|base\/duration\.ts|service\/page\/told\.ts)|drivers\/|node:|npm:(?!preact|uplot))/,
+    never: /^(src\/(?!console\/|base\/(?:duration|shell-word)\.ts|service\/page\/told\.ts)|drivers\/|node:|npm:(?!preact|uplot))/,
     why: "the console runs in a browser and knows of the service only what it is told",
   },
   {

@@ -6,7 +6,7 @@ import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
 import { type ModbusPlant, startModbusPlant } from "../../drivers/modbus_tcp/simulator.ts";
 import { type OpcuaSimulator, PLANT_NAMESPACE, startOpcuaSimulator } from "../../drivers/opcua/simulator.ts";
 import { runCommand, runCommandWith } from "../../src/commands/testing.ts";
-import type { TrendAnswer } from "../../src/service/page/trend-answer.ts";
+import type { TrendAnswer } from "../../src/service/page/told.ts";
 import { addModbusSource, apiOf } from "../support/api.ts";
 import { startBuiltCollector } from "../support/built-collector.ts";
 import type { CollectorProcess } from "../support/collector-process.ts";

@@ -6,6 +6,7 @@ import { captureAnswer, framesAnswer } from "./frames-answer.ts";
 import type { PageSource } from "./messages.ts";
 import type { Questions } from "./questions.ts";
 import { sinkAnswer } from "./sink-answer.ts";
+import type { EventsAnswer, TimelineAnswer } from "./told.ts";
 import { bufferTrendAnswer, trendAnswer } from "./trend-answer.ts";
 
 export interface DataDeps {
@@ -96,7 +97,7 @@ async function timeline(query: URLSearchParams, { questions, source: find }: Dat
   if (!reply) return LATE;
   if (!reply.spans) return missing;
   const spans = reply.spans.map(({ fromMs, toMs, ...state }) => ({ from: iso(fromMs), to: iso(toMs), ...state }));
-  return jsonAnswer(200, { since: spans[0]?.from ?? null, step_ms: 60_000, spans });
+  return jsonAnswer(200, { since: spans[0]?.from ?? null, step_ms: 60_000, spans } satisfies TimelineAnswer);
 }
 
 async function events(query: URLSearchParams, { questions }: DataDeps): Promise<DataAnswer> {
@@ -107,7 +108,7 @@ async function events(query: URLSearchParams, { questions }: DataDeps): Promise<
   const search = query.get("search") ?? "";
   if (search.length > MAX_SEARCH) return refused(400, `search: expected at most ${MAX_SEARCH} characters`);
   const reply = await questions.ask({ type: "events", after, search, limit });
-  return reply ? jsonAnswer(200, { events: reply.events, more: reply.more }) : LATE;
+  return reply ? jsonAnswer(200, { events: reply.events, more: reply.more } satisfies EventsAnswer) : LATE;
 }
 
 async function sink(query: URLSearchParams, { questions }: DataDeps): Promise<DataAnswer> {

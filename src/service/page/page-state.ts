@@ -92,6 +92,10 @@ export class PageState {
 
   /** Values accepted in a second: of the sink that takes most, and those that report by exception spared. */
   #takeRate({ sinks, buffer }: PageHead, nowMs: number): void {
+    if (!sinks.some(({ ledger }) => ledger)) {
+      this.#rates = [];
+      return;
+    }
     const values = buffer.suppressed + Math.max(0, ...sinks.map(({ ledger }) => ledger?.accepted ?? 0));
     const first = this.#rates[0];
     if (first && values < first.values) this.#rates = [];

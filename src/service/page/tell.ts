@@ -31,9 +31,9 @@ export const sinkLevelOf = ({ state, warnings }: Pick<SinkStatus, "state" | "war
   state === "ERROR" ? "bad" : warnings.length > 0 ? "note" : state === "OK" ? "ok" : "none";
 
 const toldTrouble = (trouble: Trouble | undefined): ToldTrouble | null =>
-  trouble ? { ...pick(trouble), step: trouble.nextStep, nextTry: trouble.nextTry } : null;
-
-const pick = ({ sentence, detail, cause }: Trouble) => ({ sentence, detail, cause });
+  trouble
+    ? { sentence: trouble.sentence, detail: trouble.detail, cause: trouble.cause, step: trouble.nextStep, nextTry: trouble.nextTry }
+    : null;
 
 /** Those that were written last: a source that has not changed is the same object. */
 const SOURCES = new WeakMap<PageSource, ToldSource>();
@@ -119,7 +119,7 @@ function sumsOf({ sinks, buffer: { left } }: PageHead, state: PageState): ToldSu
     failing: count("bad"),
     noted: count("note"),
     sinks: sinks.length,
-    sinksFailing: sinks.filter((sink) => sinkLevelOf(sink) === "bad").length,
+    sinksWell: sinks.filter((sink) => sink.state === "OK").length,
     pending: sinks.reduce((sum, { ledger }) => sum + (ledger?.pending ?? 0), 0),
     valuesPerS: state.valuesPerS,
     bufferHours: left?.hours ?? null,

@@ -130,7 +130,8 @@ export interface ToldSums {
   /** With bad variables or notes, and not failing. */
   readonly noted: number;
   readonly sinks: number;
-  readonly sinksFailing: number;
+  /** Those whose state is OK. */
+  readonly sinksWell: number;
   /** Values that sinks wait for. */
   readonly pending: number;
   /** Accepted for the sinks in the last seconds; null: not known yet. */
@@ -220,4 +221,68 @@ export interface ToldEvent {
   readonly at: string;
   /** Those that are others than before, by id. */
   readonly parts: Readonly<Record<string, unknown>>;
+}
+
+/** A stretch of a trend without numbers, and why. */
+export interface TrendGap {
+  /** ISO 8601 UTC. */
+  readonly from: string;
+  readonly to: string;
+  /** A fault, a reason or condition, or `NOT_READ`, `NOT_KNOWN`. */
+  readonly reason: string;
+  /** A sentence for it. */
+  readonly words: string;
+}
+
+export type TrendAnswer =
+  | { readonly kept: false; readonly why_not: string }
+  | {
+      readonly kept: true;
+      readonly why_not: null;
+      /** Since when numbers are kept, ISO 8601 UTC; null: none was read yet. */
+      readonly since: string | null;
+      readonly step_ms: number;
+      /** When the first minute begins, ISO 8601 UTC. */
+      readonly from: string;
+      /** By minute; null: there is no number. Such a minute outside of all gaps lies between two readouts. */
+      readonly min: readonly (number | null)[];
+      readonly max: readonly (number | null)[];
+      readonly last: readonly (number | null)[];
+      readonly gaps: readonly TrendGap[];
+    };
+
+/** Answer of `/data/timeline`. */
+export interface TimelineAnswer {
+  /** Null: nothing was gathered yet. */
+  readonly since: string | null;
+  readonly step_ms: number;
+  readonly spans: readonly TimelineSpan[];
+}
+
+/** A stretch in one state. */
+export interface TimelineSpan {
+  readonly from: string;
+  readonly to: string;
+  readonly state: string;
+  /** Why the state is an ERROR; null in other states. */
+  readonly reason?: string | null | undefined;
+  readonly words?: string | null | undefined;
+}
+
+/** Answer of `/data/events`: the newest first, and how many more fit. */
+export interface EventsAnswer {
+  readonly events: readonly ToldLogEvent[];
+  readonly more: number;
+}
+
+/** A change of a state, of the configuration, of access. */
+export interface ToldLogEvent {
+  /** Rises by at least one with each. */
+  readonly id: number;
+  readonly at: string;
+  readonly kind: string;
+  readonly about: string | null;
+  readonly text: string;
+  readonly before?: string;
+  readonly after?: string;
 }

@@ -5,34 +5,7 @@ import type { BufferTrend } from "../history/buffer-trend.ts";
 import type { StateSpan, TrendData } from "../history/history.ts";
 import { MINUTE_MS } from "../history/minute-states.ts";
 import type { TrendLack } from "../history/trends.ts";
-
-/** A stretch of a trend without numbers, and why. */
-export interface TrendGap {
-  /** ISO 8601 UTC. */
-  readonly from: string;
-  readonly to: string;
-  /** A fault, a reason or condition, or `NOT_READ`, `NOT_KNOWN`. */
-  readonly reason: string;
-  /** A sentence for it. */
-  readonly words: string;
-}
-
-export type TrendAnswer =
-  | { readonly kept: false; readonly why_not: string }
-  | {
-      readonly kept: true;
-      readonly why_not: null;
-      /** Since when numbers are kept, ISO 8601 UTC; null: none was read yet. */
-      readonly since: string | null;
-      readonly step_ms: number;
-      /** When the first minute begins, ISO 8601 UTC. */
-      readonly from: string;
-      /** By minute; null: there is no number. Such a minute outside of all gaps lies between two readouts. */
-      readonly min: readonly (number | null)[];
-      readonly max: readonly (number | null)[];
-      readonly last: readonly (number | null)[];
-      readonly gaps: readonly TrendGap[];
-    };
+import type { TrendAnswer, TrendGap } from "./told.ts";
 
 interface Why {
   readonly reason: string;
