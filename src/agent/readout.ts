@@ -217,7 +217,7 @@ export class Readouts {
     this.#giveBack(open.turn, result, stop);
     const { readings, definite, restMs, unreached, requests, answered } = result;
     const late = unreached > 0 && answered === 0;
-    const known = result.failure && namedSilence(result.failure, this.#evidence(open.hasConnected));
+    const known = result.failure && namedSilence(result.failure, this.#evidence(open.hasConnected), this.#spec.name);
     const failure =
       known ?? (late ? new ReasonError("TIMEOUT", "the readout's deadline came before any variable was asked for") : undefined);
     const { time, bootTimeMs } = at;

@@ -19,7 +19,7 @@ it.each<[string, Partial<Evidence>, ReturnType<typeof silenceOf>, RegExp]>([
 ])("%s has a sentence of its own", (_, change, condition, sentence) => {
   const evidence = { ...EVIDENCE, ...change };
   expect(silenceOf(evidence)).toBe(condition);
-  const named = namedSilence(new ReasonError("TIMEOUT", "no answer within 3000 ms"), evidence);
+  const named = namedSilence(new ReasonError("TIMEOUT", "no answer within 3000 ms"), evidence, "press-1");
   expect(named.reason).toEqual({ type: "TIMEOUT" });
   expect(explainReason(named.reason, named.condition ?? null, { endpoint: "10.0.0.1:502" }).sentence).toMatch(sentence);
 });
@@ -29,5 +29,13 @@ it("leaves every other reason, and a time-out that is named already, as it is", 
     new ReasonError("CONNECTION_RESET", "reset"),
     new ReasonError("TIMEOUT", "no answer", { condition: "server_refuses" }),
   ])
-    expect(namedSilence(failure, EVIDENCE)).toBe(failure);
+    expect(namedSilence(failure, EVIDENCE, "press-1")).toBe(failure);
+});
+
+it.each([
+  [3000, "Wait longer for it: `collector source set press-1 answer_timeout=6s`; or ask it for less or more seldom."],
+  [50_000, undefined],
+])("a slow device is given twice the %i ms, and a minute at most", (answerMs, nextStep) => {
+  const evidence = { ...EVIDENCE, answerMs, slowestMs: answerMs };
+  expect(namedSilence(new ReasonError("TIMEOUT", "no answer"), evidence, "press-1").nextStep).toBe(nextStep);
 });

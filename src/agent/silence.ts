@@ -1,3 +1,4 @@
+import { shellWord } from "../base/shell-word.ts";
 import type { Condition } from "../model/condition.ts";
 import { ReasonError } from "../model/reason.ts";
 
@@ -25,8 +26,21 @@ export function silenceOf({ hasConnected, isHeard, hasAnsweredOthers, slowestMs,
   return isHeard ? "answers_no_more" : "never_answered";
 }
 
+/** Longest answer_timeout that is advised, ms: a device that is slower is asked for too much. */
+const MOST_ADVISED_MS = 60_000;
+
 /** A failure with the condition that says it better, where it is a time-out without one. Pure. */
-export function namedSilence(failure: ReasonError, evidence: Evidence): ReasonError {
+export function namedSilence(failure: ReasonError, evidence: Evidence, source: string): ReasonError {
   const condition = failure.reason.type === "TIMEOUT" && failure.condition === undefined ? silenceOf(evidence) : null;
-  return condition ? new ReasonError("TIMEOUT", failure.message, { condition, cause: failure }) : failure;
+  if (!condition) return failure;
+  const nextStep = condition === "answers_too_slow" ? slowStep(evidence.answerMs, source) : undefined;
+  return new ReasonError("TIMEOUT", failure.message, { condition, cause: failure, nextStep });
+}
+
+/** Undefined: to wait longer is no advice. */
+function slowStep(answerMs: number, source: string): string | undefined {
+  const longerMs = 2 * answerMs;
+  if (longerMs > MOST_ADVISED_MS) return undefined;
+  const longer = `answer_timeout=${Math.ceil(longerMs / 1000)}s`;
+  return `Wait longer for it: \`collector source set ${shellWord(source, "SOURCE")} ${longer}\`; or ask it for less or more seldom.`;
 }

@@ -1,13 +1,14 @@
 import { type ChildProcess, execFile, spawn } from "node:child_process";
-import { once } from "node:events";
+import { type EventEmitter, once } from "node:events";
 import { mkdir, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import os from "node:os";
 import path from "node:path";
+import type { Readable } from "node:stream";
 import { parse } from "yaml";
 import { builtCollector } from "../support/built-collector.ts";
 import { TestBrowser } from "../support/chromium/browser.ts";
 import { type CollectorOptions, type CollectorProcess, startCollector } from "../support/collector-process.ts";
-import { AWAY } from "./plant.ts";
+import { AWAY, CLOSED } from "./plant.ts";
 import type { Answer, Asked } from "./plant-process.ts";
 
 const ROOT = path.resolve(import.meta.dirname, "../..");
@@ -28,7 +29,7 @@ export interface Cabinet {
   collector(name: string, options?: CollectorOptions): Promise<CollectorProcess>;
   /** One that has stopped is started again: the same settings as they are on disk, the same state. */
   again(stopped: CollectorProcess): Promise<CollectorProcess>;
-  /** Runs a line as a person types it in a terminal of that collector's machine: 80 columns, sudo at hand, settings at their place. */
+  /** Runs a line as a person types it in the folder of that collector's settings: 80 columns, sudo at hand, settings at their place. */
   type(collector: CollectorProcess, line: string, input?: string): Promise<Ran>;
   /** Runs a line in the network and the folders of the plant. */
   inside(line: string): Promise<Ran>;
@@ -38,32 +39,38 @@ export interface Cabinet {
   close(): Promise<void>;
 }
 
-/** Starts the plant. Needs root, for a network namespace. */
+/** Starts the plant, and is there as soon as its network is. Needs root, for a network namespace. */
 export async function startCabinet(): Promise<Cabinet> {
   const folder = await mkdtemp(path.join(os.tmpdir(), "cabinet-"));
   const network = [
     "ip link add away type veth peer name end",
     "for link in away end; do echo 1 > /proc/sys/net/ipv6/conf/$link/disable_ipv6 && ip link set $link up; done",
     `ip addr add ${AWAY.replace(/\d+$/, "1")}/24 dev away`,
+    `ip addr add ${CLOSED}/32 dev lo`,
   ];
   const node = path.join(ROOT, "bin/collector-node");
-  const script = ["ip link set lo up", ...network, `exec ${node} ${path.join(import.meta.dirname, "plant-process.ts")} ${folder}`].join(
-    " && ",
-  );
-  const plant = spawn("unshare", ["-n", "-m", "bash", "-c", script], { cwd: ROOT, stdio: ["ignore", "ignore", "ignore", "ipc"] });
-  const answered = async (): Promise<string> => {
+  const plantProcess = `exec ${node} ${path.join(import.meta.dirname, "plant-process.ts")} ${folder} > /dev/null`;
+  const script = ["ip link set lo up", ...network, "echo up", plantProcess].join(" && ");
+  const plant = spawn("unshare", ["-n", "-m", "bash", "-c", script], { cwd: ROOT, stdio: ["ignore", "pipe", "ignore", "ipc"] });
+  const heard = async (on: EventEmitter, event: string): Promise<unknown> => {
     const ended = new AbortController();
-    const [answer] = (await Promise.race([
-      once(plant, "message", { signal: ended.signal }),
+    const [said] = (await Promise.race([
+      once(on, event, { signal: ended.signal }),
       once(plant, "exit", { signal: ended.signal }).then(([code]) => [{ failed: `the plant ended with ${code}` }]),
-    ]).finally(() => ended.abort())) as [Answer];
+    ]).finally(() => ended.abort())) as [unknown];
+    return said;
+  };
+  const answered = async (): Promise<string> => {
+    const answer = (await heard(plant, "message")) as Answer;
     if ("failed" in answer) throw new Error(answer.failed);
     return answer.done;
   };
-  await answered();
+  const started = answered();
+  // Thrown by what is asked first.
+  started.catch(() => {});
+  const [program] = await Promise.all([builtCollector(), heard(plant.stdout as Readable, "data")]);
   const enter = ["-t", String(plant.pid), "-n", "-m"];
   const collectors: CollectorProcess[] = [];
-  const program = await builtCollector();
   const start = async (dir: string, options?: CollectorOptions): Promise<CollectorProcess> => {
     const collector = await startCollector({ ...options, dir, command: ["nsenter", ...enter, program] });
     collectors.push(collector);
@@ -72,6 +79,7 @@ export async function startCabinet(): Promise<Cabinet> {
   return {
     folder,
     async ask(asked) {
+      await started;
       const answer = answered();
       plant.send(asked);
       return answer;
@@ -91,10 +99,12 @@ export async function startCabinet(): Promise<Cabinet> {
       return start(path.dirname(settingsFile), { settings, policy, ports });
     },
     type: (collector, line, input) => {
-      const tools = path.join(path.dirname(collector.settingsFile), "tools");
+      const folder = path.dirname(collector.settingsFile);
+      // nsenter begins at the root.
+      const there = `cd ${folder} && ${line}`;
       // What asks somebody needs a terminal.
-      const shell = input === undefined ? ["bash", "-c", line] : ["script", "-qec", line, "/dev/null"];
-      const env = { PATH: `${tools}:${process.env["PATH"]}`, COLUMNS: "80", LINES: "24" };
+      const shell = input === undefined ? ["bash", "-c", there] : ["script", "-qec", there, "/dev/null"];
+      const env = { PATH: `${path.join(folder, "tools")}:${process.env["PATH"]}`, COLUMNS: "80", LINES: "24" };
       return run(["nsenter", ...enter, ...shell], env, input).then(({ code, out, err }) => {
         // The commands are as they are typed here: the tools name the settings.
         const plain = (text: string): string => text.replaceAll(` -c ${collector.settingsFile}`, "");

@@ -17,10 +17,18 @@ export interface CabinetFault {
   readonly shows: RegExp;
   /** Nothing else has to be done: the command itself mends it. */
   readonly mends?: true;
+  /** The command shows the one that mends it. */
+  readonly leadsTo?: RegExp;
 }
 
-/** Faults of data sources and data sinks, and of the files of the service: all of them at once. `password` is the right one. */
-export const faultsOf = (password: string): readonly CabinetFault[] => [
+/** The right passwords of the OPC UA server and of the broker. */
+export interface Passwords {
+  readonly server: string;
+  readonly broker: string;
+}
+
+/** Faults of data sources and data sinks, and of the files of the service: all of them at once. */
+export const faultsOf = ({ server, broker }: Passwords): readonly CabinetFault[] => [
   {
     fault: "wrong port",
     on: "wrong-port",
@@ -38,6 +46,35 @@ export const faultsOf = (password: string): readonly CabinetFault[] => [
     command: /^collector probe unplugged$/,
     exit: 3,
     shows: /neighbour +FAILED +no device on away answers for 10\.99\.9\.7/,
+  },
+  {
+    fault: "policy that closes the host",
+    on: "closed-host",
+    state: "FORBIDDEN_BY_POLICY",
+    says: /policy of this machine does not permit connections to 10\.99\.8\.7:\d+\..*add 10\.99\.8\.7 to networks of sources in \S*policy\.yaml/s,
+    command: /^collector check$/,
+    exit: 2,
+    shows: /\nsources:\n {2}networks: \[127\.0\.0\.0\/8, 10\.99\.9\.7, 10\.99\.8\.7\]\n/,
+  },
+  {
+    fault: "wrong unit",
+    on: "wrong-unit",
+    state: "NEVER_ANSWERED",
+    says: /takes the connection and gives no answer\..*of unit 7.*Compare type, port and unit id/s,
+    command: /^collector probe wrong-unit$/,
+    exit: 3,
+    shows: /first value +FAILED.*answers unit 1, not unit 7/,
+    leadsTo: /^collector source set wrong-unit unit=1$/,
+  },
+  {
+    fault: "slow device",
+    on: "slow",
+    state: "ANSWERS_TOO_SLOW",
+    says: /answers, and too slowly\..*no answer within 3000 ms.*or ask it for less or more seldom/s,
+    command: /^collector source set slow answer_timeout=6s$/,
+    exit: 0,
+    shows: /slow: changed/,
+    mends: true,
   },
   {
     fault: "dead name",
@@ -64,7 +101,7 @@ export const faultsOf = (password: string): readonly CabinetFault[] => [
     state: "OPC_UA_ERROR_RESPONSE",
     says: /BadIdentityTokenRejected|BadUserAccessDenied/,
     command: /^sudo collector secret set wrong-password$/,
-    input: `${password}\n`,
+    input: `${server}\n`,
     exit: 0,
     shows: /The running collector uses it now, for data source wrong-password/,
     mends: true,
@@ -158,7 +195,8 @@ export const faultsOf = (password: string): readonly CabinetFault[] => [
     state: null,
     says: /ALARM: .*collector\.yaml:\d+: sources\.untrusted-klient: no data source of this collector has this name or uuid; did you mean untrusted-client\?/,
     command: /^collector check$/,
-    exit: 0,
+    // The policy closes a host, too.
+    exit: 2,
     shows: /sources\.untrusted-klient fits no data source/,
   },
   {
@@ -187,6 +225,47 @@ export const faultsOf = (password: string): readonly CabinetFault[] => [
     command: /^collector probe broker-rights$/,
     exit: 3,
     shows: /log-in +ok .*\n +publish +FAILED .*Not authorized.*\n(.*\n)*.*Next step: Give the user of this sink the right to publish/,
+  },
+  {
+    fault: "wrong password at the broker",
+    on: "broker-password",
+    state: "SERVER_REFUSES",
+    says: /refuses the connection: Not authorized \(code 135\).*Give the password once more.*look into the broker's log/s,
+    command: /^sudo collector secret set broker-password$/,
+    input: `${broker}\n`,
+    exit: 0,
+    shows: /The running collector uses it now, for data sink broker-password/,
+    mends: true,
+  },
+  {
+    fault: "TLS on a plain port of the broker",
+    on: "tls-on-plain",
+    state: "CONNECTION_RESET",
+    says: /in the TLS handshake; if it is a port without TLS.*or give the sink the port with TLS/s,
+    command: /^sudo collector sink set tls-on-plain tls=false$/,
+    exit: 0,
+    shows: /tls-on-plain: changed/,
+    mends: true,
+  },
+  {
+    fault: "plain on a TLS port of the broker",
+    on: "plain-on-tls",
+    state: "CONNECTION_RESET",
+    says: /if it is a port with TLS.*else look into the broker's log/s,
+    command: /^sudo collector sink set plain-on-tls tls=true$/,
+    exit: 0,
+    shows: /plain-on-tls: changed/,
+    mends: true,
+  },
+  {
+    fault: "self-signed certificate of the broker",
+    on: "self-signed",
+    state: "CERTIFICATE_REFUSED",
+    says: /the certificate of 127\.0\.0\.1:\d+ is self-signed.*Copy the server's certificate \(PEM\) from the server/s,
+    command: /^sudo collector sink set self-signed tls\.ca_file=ca\.pem$/,
+    exit: 0,
+    shows: /self-signed: changed/,
+    mends: true,
   },
   {
     fault: "client identifier taken",

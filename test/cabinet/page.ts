@@ -54,11 +54,23 @@ export const flawsOf = async (visit: Visit): Promise<readonly string[]> => [
   ...(await barriersOf(visit)),
 ];
 
-/** Goes along a link with the keys Tab and Enter. Throws where no Tab comes to it, or where the person does not see on the way where the keyboard is. */
-export async function follow(visit: Visit, link: string, to: string): Promise<void> {
-  const stops = await tabTo(visit, ({ tag, text }) => tag === "a" && text === link);
+/** Comes to links with the key Tab. Throws where no Tab comes to one, or where the person does not see on the way where the keyboard is. */
+export async function reach(visit: Visit, links: readonly string[]): Promise<void> {
+  const left = new Set(links);
+  const stops = await tabTo(visit, ({ tag, text }) => {
+    if (tag === "a") left.delete(text);
+    return left.size === 0;
+  });
   const unseen = stops.filter(({ isVisible }) => !isVisible);
   if (unseen.length > 0) throw new Error(`the keyboard cannot be seen on ${unseen.map(({ tag, text }) => `${tag} ${text}`).join(", ")}`);
+}
+
+/** Goes along the link that the keyboard is on. */
+export async function enter(visit: Visit, to: string): Promise<void> {
   await visit.press("Enter");
   await visit.page.waitForURL(to);
 }
+
+/** Puts the keyboard on the first link with a text, which Tab is known to reach. */
+export const focusOn = (visit: Visit, link: string): Promise<void> =>
+  visit.page.getByRole("link", { name: link, exact: true }).first().focus();

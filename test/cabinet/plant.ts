@@ -1,7 +1,8 @@
-import { type ChildProcess, execFileSync, spawn } from "node:child_process";
+import { type ChildProcess, execFile, execFileSync, spawn } from "node:child_process";
 import { writeFile } from "node:fs/promises";
 import { createServer, type Server } from "node:net";
 import path from "node:path";
+import { promisify } from "node:util";
 import { connect, type MqttClient } from "mqtt";
 import { type ModbusPlant, type PlantUnit, put, registersOf, startModbusPlant } from "../../drivers/modbus_tcp/simulator.ts";
 import { type OpcuaSimulator, PLANT_NAMESPACE, startOpcuaSimulator, USERS } from "../../drivers/opcua/simulator.ts";
@@ -11,18 +12,26 @@ import { freePort } from "../support/free-port.ts";
 
 /** An address on the network beside this machine, where nobody answers until somebody has it. */
 export const AWAY = "10.99.9.7";
+/** An address of this machine that its policy closes. */
+export const CLOSED = "10.99.8.7";
 /** The client identifier that two clients have. */
 export const SHARED_CLIENT = "line-4";
 /** What the user of the OPC UA server has in truth. */
 export const RIGHT_PASSWORD = USERS["reader"] ?? "";
+/** The user of the broker's port for users, and what it has in truth. */
+export const [BROKER_USER, BROKER_PASSWORD] = ["hall", "hall-3-secret"];
 /** What the variable of the wrong byte order is in truth. */
 export const IN_THE_RIGHT_ORDER = 42.5;
 
 /** Places of the registers of a plan that is too long: each needs a request of its own. */
 const SCATTERED = Array.from({ length: 12 }, (_, i) => i * 200);
 const SLOW_MS = 120;
+/** The slow device takes longer than an answer is waited for by default. */
+const VERY_SLOW_MS = 4000;
 /** A rack and slot as the CPU compares them: rack × 32 + slot. */
 const RIGHT_SLOT = 1;
+
+const run = promisify(execFile);
 
 type Details = Readonly<Record<string, unknown>>;
 interface Source {
@@ -42,13 +51,16 @@ export class Plant {
   #gateway: ModbusPlant | undefined;
   #dead = true;
   #hole = true;
+  #crawls = true;
   #scattered: ModbusPlant | undefined;
+  #single: ModbusPlant | undefined;
+  #slow: ModbusPlant | undefined;
   #banner: Server | undefined;
   #server: OpcuaSimulator | undefined;
   #strict: OpcuaSimulator | undefined;
   #plc: S7Plc | undefined;
   #rival: MqttClient | undefined;
-  #brokers = { down: 0, strict: 0 };
+  #brokers = { down: 0, strict: 0, tls: 0, users: 0 };
   #wrongPort = 0;
   readonly #mosquittos: ChildProcess[] = [];
   #strictBroker: ChildProcess | undefined;
@@ -61,7 +73,7 @@ export class Plant {
   /** All devices, as they are when nobody has looked after them. */
   async start(): Promise<void> {
     this.#wrongPort = await freePort();
-    this.#brokers = { down: await freePort(), strict: await freePort() };
+    this.#brokers = { down: await freePort(), strict: await freePort(), tls: await freePort(), users: await freePort() };
     this.#modbus = await this.#keep(
       startModbusPlant({
         host: "0.0.0.0",
@@ -76,6 +88,12 @@ export class Plant {
         misbehave: ({ unit }) => (this.#dead && unit === 7 ? { exception: 11 } : undefined),
       }),
     );
+    this.#single = await this.#keep(
+      startModbusPlant({ units: new Map([[1, registers()]]), misbehave: ({ unit }) => (unit === 1 ? undefined : { silent: true }) }),
+    );
+    this.#slow = await this.#keep(
+      startModbusPlant({ units: new Map([[1, registers()]]), misbehave: () => (this.#crawls ? { delayMs: VERY_SLOW_MS } : undefined) }),
+    );
     const memory = new S7Memory();
     memory.create("DB1", 64);
     this.#plc = await this.#keep(startS7Plc({ memory }));
@@ -85,7 +103,7 @@ export class Plant {
     this.#banner = createServer((socket) => socket.on("error", () => {}).write("SSH-2.0-OpenSSH_9.2p1 Debian-2\r\n"));
     await new Promise<void>((done) => this.#banner?.listen(0, "127.0.0.1", done));
     await writeFile(this.#acl, "topic write line-4/#\ntopic read #", { mode: 0o600 });
-    this.#strictBroker = await this.#startBroker("strict", this.#brokers.strict);
+    this.#strictBroker = await this.#startBroker("strict", await this.#strictListeners());
     this.#rival = connect({
       host: "127.0.0.1",
       port: this.#brokers.strict,
@@ -121,13 +139,14 @@ export class Plant {
     execFileSync("ip", ["addr", "add", `${AWAY}/32`, "dev", "lo"]);
     this.#dead = false;
     this.#hole = false;
+    this.#crawls = false;
     await this.#set("dead-name", { host: "127.0.0.1" });
     await this.#set("other-protocol", { port: this.#modbus?.port });
     await this.#rival?.endAsync(true);
     // Taken without a restart.
     await writeFile(this.#acl, "topic readwrite #", { mode: 0o600 });
     this.#strictBroker?.kill("SIGHUP");
-    await this.#startBroker("back", this.#brokers.down);
+    await this.#startBroker("back", openListener(this.#brokers.down, this.#acl));
   }
 
   /** DER of a client's certificate, which the server that trusts nobody trusts from now on. */
@@ -173,6 +192,9 @@ export class Plant {
     return [
       { name: "wrong-port", details: modbus(this.#wrongPort), variables: one },
       { name: "unplugged", details: modbus(this.#modbus?.port, { host: AWAY }), variables: one },
+      { name: "closed-host", details: modbus(this.#modbus?.port, { host: CLOSED }), variables: one },
+      { name: "wrong-unit", details: modbus(this.#single?.port), variables: one },
+      { name: "slow", details: modbus(this.#slow?.port), variables: one },
       { name: "dead-name", details: modbus(this.#modbus?.port, { host: "press-9.plant.invalid" }), variables: one },
       {
         name: "wrong-rack",
@@ -204,6 +226,10 @@ export class Plant {
     return {
       "broker-down": { port: this.#brokers.down, topic: "hall-3/{source}" },
       "broker-rights": { port: this.#brokers.strict, topic: "hall-3/{source}" },
+      "broker-password": { port: this.#brokers.users, topic: "hall-3/{source}" },
+      "tls-on-plain": { port: this.#brokers.strict, topic: "hall-3/{source}" },
+      "plain-on-tls": { port: this.#brokers.tls, topic: "hall-3/{source}" },
+      "self-signed": { port: this.#brokers.tls, topic: "hall-3/{source}" },
       "client-taken": { port: this.#brokers.strict, topic: "line-4/{source}", client_id: SHARED_CLIENT },
     };
   }
@@ -212,14 +238,50 @@ export class Plant {
     return path.join(this.#folder, "acl");
   }
 
-  async #startBroker(name: string, port: number): Promise<ChildProcess> {
+  /** One broker with three ports: for everybody by its list of rights, with TLS under a certificate of its own, and for its user. */
+  async #strictListeners(): Promise<readonly string[]> {
+    const [cert, key, users] = [certificateIn(this.#folder), path.join(this.#folder, "broker.key"), path.join(this.#folder, "users")];
+    const { strict, tls, users: port } = this.#brokers;
+    await Promise.all([
+      // The library of the OPC UA servers sets OPENSSL_CONF.
+      run("openssl", ["req", "-x509", ...EC_KEY, "-keyout", key, "-out", cert, "-days", "300", "-subj", "/CN=broker", ...FOR_LOOPBACK], {
+        env: { PATH: process.env["PATH"] },
+      }),
+      run("mosquitto_passwd", ["-b", "-c", users, BROKER_USER, BROKER_PASSWORD]),
+    ]);
+    return [
+      "per_listener_settings true",
+      ...openListener(strict, this.#acl),
+      ...openListener(tls),
+      `certfile ${cert}`,
+      `keyfile ${key}`,
+      `listener ${port} 127.0.0.1`,
+      "allow_anonymous false",
+      `password_file ${users}`,
+    ];
+  }
+
+  async #startBroker(name: string, listeners: readonly string[]): Promise<ChildProcess> {
     const file = path.join(this.#folder, `${name}.conf`);
-    await writeFile(file, ["user root", `listener ${port} 127.0.0.1`, "allow_anonymous true", `acl_file ${this.#acl}`].join("\n"));
+    await writeFile(file, ["user root", ...listeners].join("\n"));
     const broker = spawn("/usr/sbin/mosquitto", ["-c", file], { stdio: "ignore" });
     this.#mosquittos.push(broker);
     return broker;
   }
 }
+
+/** Self-signed, of the broker with TLS, in the plant's folder. */
+export const certificateIn = (folder: string): string => path.join(folder, "broker.pem");
+
+const EC_KEY = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-noenc"];
+const FOR_LOOPBACK = ["-addext", "subjectAltName=IP:127.0.0.1"];
+
+/** Lets everybody in, with the rights of a list, or with all. */
+const openListener = (port: number, acl?: string): readonly string[] => [
+  `listener ${port} 127.0.0.1`,
+  "allow_anonymous true",
+  ...(acl === undefined ? [] : [`acl_file ${acl}`]),
+];
 
 /** Of a device whose every register of the suite is there. */
 function registers(): PlantUnit {

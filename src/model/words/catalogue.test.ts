@@ -47,7 +47,7 @@ const EXAMPLES: { readonly [T in ReasonType]: Extract<Reason, { type: T }> } = {
 
 /** What the package brings, and what every Debian has. */
 const COMMANDS =
-  /^((sudo )?collector (read|run|browse|probe|explain|source set|sink set|secret (set|confirm)|pki (list|renew|user))|journalctl -u collector|getent hosts|timedatectl)/;
+  /^((sudo )?collector (read|run|browse|check|probe|explain|source set|sink set|secret (set|confirm)|pki (list|renew|user))|journalctl -u collector|getent hosts|timedatectl)/;
 const commandsIn = (text: string): string[] => [...text.matchAll(/`([^`]+)`/g)].map((match) => match[1] ?? "");
 
 function expectComplete({ sentence, cause, nextStep }: Explanation): void {

@@ -212,7 +212,7 @@ const CONDITIONS: { readonly [C in Condition]: (at: Location) => Explanation } =
     cause:
       "policy.yaml does not open this address or port; without that file, loopback, this machine's own, link-local, multicast and metadata addresses are closed.",
     nextStep:
-      "If the connection is intended, open it in policy.yaml, in the folder of the settings file, as the message says; it is taken within seconds.",
+      "If the connection is intended, open it in policy.yaml, in the folder of the settings file: `collector check` prints the lines. The collector takes them within seconds.",
   }),
   certificate_refused: ({ device }) => ({
     sentence: `The secure connection with ${device} failed: one side did not accept the other's certificate.`,

@@ -18,6 +18,15 @@ export interface TlsSettings {
   readonly alpn?: string | undefined;
 }
 
+/** The server of a TLS connection. */
+interface TlsServer {
+  readonly host: string;
+  readonly port: number;
+  readonly timeoutMs: number;
+  /** How a command names the sink, for next steps. */
+  readonly sink: string;
+}
+
 const MAX_FILE_BYTES = 1_048_576;
 
 /**
@@ -27,7 +36,7 @@ const MAX_FILE_BYTES = 1_048_576;
 export async function secure(
   socket: Socket,
   settings: TlsSettings,
-  { host, port, timeoutMs }: { readonly host: string; readonly port: number; readonly timeoutMs: number },
+  { host, port, timeoutMs, sink }: TlsServer,
   signal: AbortSignal,
 ): Promise<TLSSocket> {
   const endpoint = `${host}:${port}`;
@@ -45,9 +54,9 @@ export async function secure(
     };
     const made = connect(options);
     secured = made;
-    await withDeadline(handshake(made, endpoint, settings), timeoutMs, signal, () => {
+    await withDeadline(handshake(made, endpoint, settings, sink), timeoutMs, signal, () => {
       return new ReasonError("TIMEOUT", `${endpoint} did not finish the TLS handshake within ${timeoutMs} ms; is it a port with TLS?`, {
-        nextStep: NO_TLS_STEP,
+        nextStep: noTlsStep(sink),
       });
     });
     return made;
@@ -55,19 +64,19 @@ export async function secure(
     secured?.on("error", () => {});
     secured?.destroy();
     socket.destroy();
-    throw tlsReason(error, endpoint, settings) ?? withQuestion(toReasonError(error));
+    throw tlsReason(error, endpoint, settings, sink) ?? withQuestion(toReasonError(error), sink);
   }
 }
 
-const NO_TLS_STEP =
-  "If it is a port without TLS, remove tls from this sink, or give it the port with TLS; else look at the server's own log.";
+const noTlsStep = (sink: string): string =>
+  `If it is a port without TLS, type \`sudo collector sink set ${sink} tls=false\`, or give the sink the port with TLS; else look at the server's own log.`;
 
 /** A port without TLS takes the first bytes of TLS for garbage, and closes. */
-const withQuestion = (reason: ReasonError): ReasonError =>
+const withQuestion = (reason: ReasonError, sink: string): ReasonError =>
   isClose(reason.reason.type)
     ? new ReasonError(reason.reason, `${reason.message}, in the TLS handshake; if it is a port without TLS, remove tls from this sink`, {
         cause: reason,
-        nextStep: NO_TLS_STEP,
+        nextStep: noTlsStep(sink),
       })
     : reason;
 
@@ -98,12 +107,12 @@ async function readField(field: string, file: string | undefined): Promise<Buffe
   return content;
 }
 
-function handshake(socket: TLSSocket, endpoint: string, settings: TlsSettings): Promise<void> {
+function handshake(socket: TLSSocket, endpoint: string, settings: TlsSettings, sink: string): Promise<void> {
   return new Promise((done, fail) => {
     const closed = () => new ReasonError("CONNECTION_CLOSED", `${endpoint} closed the connection`);
     // Node's own words for a FIN have the code of a reset, and not its number.
     const isFin = (error: unknown) => errorCode(error) === "ECONNRESET" && error instanceof Error && !("errno" in error);
-    const failed = (error: unknown) => fail(tlsReason(error, endpoint, settings) ?? (isFin(error) ? closed() : error));
+    const failed = (error: unknown) => fail(tlsReason(error, endpoint, settings, sink) ?? (isFin(error) ? closed() : error));
     socket.once("error", failed);
     socket.once("close", () => failed(closed()));
     socket.once("secureConnect", () => {
@@ -137,12 +146,33 @@ const SERVER: Readonly<Record<string, string>> = {
   CERT_SIGNATURE_FAILURE: "has a signature that is wrong; is tls.ca_file of this sink that of another authority of the same name?",
 };
 
-/** What TLS found wrong, in words; undefined: it is none of TLS's errors. */
-export function tlsReason(error: unknown, endpoint: string, { cert_file, server_name, alpn }: TlsSettings): ReasonError | undefined {
+/** The certificate that a person may add, by the code that says that it is not known. */
+const UNKNOWN_HERE: Readonly<Record<string, string>> = {
+  DEPTH_ZERO_SELF_SIGNED_CERT: "the server's certificate",
+  SELF_SIGNED_CERT_IN_CHAIN: "the certificate of the server's authority",
+  UNABLE_TO_VERIFY_LEAF_SIGNATURE: "the certificate of the server's authority",
+  UNABLE_TO_GET_ISSUER_CERT: "the certificates of the server's authorities",
+  UNABLE_TO_GET_ISSUER_CERT_LOCALLY: "the certificate of the server's authority",
+};
+
+/** From the server itself: what comes over the network may be another's. */
+const fileStep = (what: string, sink: string): string =>
+  `Copy ${what} (PEM) from the server to this machine, as ca.pem, and type \`sudo collector sink set ${sink} tls.ca_file=ca.pem\`.`;
+
+/** Says what TLS found wrong; undefined: it is not an error of TLS. `sink`: how a command names it. */
+export function tlsReason(
+  error: unknown,
+  endpoint: string,
+  { cert_file, server_name, alpn }: TlsSettings,
+  sink: string,
+): ReasonError | undefined {
   const code = errorCode(error);
-  const refused = (text: string) => new ReasonError("UNKNOWN", text, { condition: "certificate_refused", cause: error });
+  const refused = (text: string, nextStep?: string) =>
+    new ReasonError("UNKNOWN", text, { condition: "certificate_refused", cause: error, nextStep });
   const words = SERVER[code];
-  if (words !== undefined) return refused(`the certificate of ${endpoint} ${words} (${code})`);
+  const unknown = UNKNOWN_HERE[code];
+  if (words !== undefined)
+    return refused(`the certificate of ${endpoint} ${words} (${code})`, unknown === undefined ? undefined : fileStep(unknown, sink));
   if (code === "ERR_TLS_CERT_ALTNAME_INVALID")
     return refused(
       `the certificate of ${endpoint} is for another name: ${messageOf(error).replace(/^.*?altnames: /, "")}; ${
@@ -177,6 +207,7 @@ export function tlsReason(error: unknown, endpoint: string, { cert_file, server_
     return new ReasonError("UNKNOWN", `${endpoint} does not speak TLS; correct the port, or remove tls from this sink (${code})`, {
       condition: "protocol_violation",
       cause: error,
+      nextStep: noTlsStep(sink),
     });
   if (/^ERR_(SSL|TLS)_/.test(code))
     return new ReasonError("UNKNOWN", `TLS with ${endpoint} failed: ${messageOf(error)} (${code})`, {

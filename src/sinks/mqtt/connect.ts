@@ -247,7 +247,7 @@ function connackOf(client: MqttClient, socket: Duplex, version: 4 | 5, options: 
   return new Promise((done, fail) => {
     const closed = (error: Error | undefined) => {
       // TLS 1.3: the broker looks at our certificate after the handshake.
-      const refused = error && tls && tlsReason(error, endpoint, tls);
+      const refused = error && tls && tlsReason(error, endpoint, tls, sink);
       if (refused) return fail(refused);
       const reason = error
         ? withHint(reasonOfClient(error, endpoint), hint, step)
@@ -269,6 +269,7 @@ function connackOf(client: MqttClient, socket: Duplex, version: 4 | 5, options: 
       if (!(error instanceof ErrorWithReasonCode) || typeof error.code !== "number") return closed(error);
       const refused = connectRefused(endpoint, ReasonCodes[error.code as keyof typeof ReasonCodes], error.code, {
         sink: options.sink,
+        hasUser: options.username !== undefined,
         said,
         cause: error,
       });
@@ -453,7 +454,7 @@ class MqttConnection implements Connection {
     this.#client.on("packetsend", (packet) => this.#qos0.sent(packet));
     this.#client.on("disconnect", (packet) => this.#onDisconnect(packet.reasonCode ?? 0, saidIn(packet, this.#password)));
     this.#client.on("error", (error) =>
-      this.#fail((this.#tls && tlsReason(error, this.#endpoint, this.#tls)) ?? reasonOfClient(error, this.#endpoint)),
+      this.#fail((this.#tls && tlsReason(error, this.#endpoint, this.#tls, this.#sink ?? "NAME")) ?? reasonOfClient(error, this.#endpoint)),
     );
     const closed = () => this.#fail(new ReasonError("CONNECTION_CLOSED", `the broker ${this.#endpoint} closed the connection`));
     this.#socket.on("end", closed);

@@ -104,6 +104,8 @@ export function saidIn(packet: object, secret?: string): Said {
 export interface RefusalDetails {
   /** The name for commands. */
   readonly sink?: string | undefined;
+  /** The collector sent a user. */
+  readonly hasUser?: boolean;
   readonly said?: Said | undefined;
 }
 
@@ -118,6 +120,9 @@ export function refusalText(words: string | undefined, code: number, { sink = "N
   ].join("; ");
 }
 
+/** Codes of a CONNECT whose user or password may be wrong: brokers answer a wrong password with "not authorized", too. */
+const OF_A_USER: ReadonlySet<number> = new Set([4, 5, 134, NOT_AUTHORIZED]);
+
 /** `cause`: the library's error. */
 export const connectRefused = (
   endpoint: string,
@@ -128,6 +133,10 @@ export const connectRefused = (
   new ReasonError("UNKNOWN", `the broker ${endpoint} refuses the connection: ${refusalText(words, code, details)}`, {
     condition: "server_refuses",
     cause,
+    ...(details.hasUser === true &&
+      OF_A_USER.has(code) && {
+        nextStep: `Give the password once more: \`sudo collector secret set ${details.sink ?? "NAME"}\`; if it is right, look into the broker's log: the user is another one, or has no right to connect.`,
+      }),
     isLasting: code === CONNECTION_RATE_EXCEEDED,
   });
 

@@ -130,7 +130,15 @@ test.each([
   ["ERR_SSL_TLSV1_ALERT_UNKNOWN_CA", { cert_file: "/own.pem" }, /does not accept the certificate \/own\.pem/],
   ["ERR_SSL_WRONG_VERSION_NUMBER", {}, /does not speak TLS; correct the port/],
 ])("the alert %s is told in words", (code, settings, words) => {
-  expect(tlsReason(Object.assign(new Error("x"), { code }), "h:8883", settings)?.message).toMatch(words);
+  expect(tlsReason(Object.assign(new Error("x"), { code }), "h:8883", settings, "hall-3")?.message).toMatch(words);
+});
+
+test("of a certificate that is not known here the next step names it, and gives it to the sink", () => {
+  const stepFor = (code: string) => tlsReason(Object.assign(new Error("x"), { code }), "h:8883", {}, "hall-3")?.nextStep;
+  const command = "as ca.pem, and type `sudo collector sink set hall-3 tls.ca_file=ca.pem`.";
+  expect(stepFor("DEPTH_ZERO_SELF_SIGNED_CERT")).toBe(`Copy the server's certificate (PEM) from the server to this machine, ${command}`);
+  expect(stepFor("SELF_SIGNED_CERT_IN_CHAIN")).toContain(`the certificate of the server's authority (PEM)`);
+  expect(stepFor("CERT_HAS_EXPIRED")).toBeUndefined();
 });
 
 test("files that cannot be used are named with what is wrong", async () => {
@@ -159,14 +167,14 @@ test("a port without TLS is told as such, and one that says nothing in time", as
   const error = await failure(open(plain.port, { ca_file: authority.ca }));
   expect(error.reason.type).toMatch(/CONNECTION_CLOSED|CONNECTION_RESET/);
   expect(error.message).toMatch(/in the TLS handshake; if it is a port without TLS, remove tls from this sink/);
-  expect(stepOf(error)).toMatch(/^If it is a port without TLS, remove tls from this sink/);
+  expect(stepOf(error)).toMatch(/^If it is a port without TLS, type `sudo collector sink set NAME tls=false`/);
   const silent = createServer((socket) => socket.on("error", () => {}).resume());
   await new Promise<void>((done) => silent.listen(0, "127.0.0.1", done));
   undo.push(() => new Promise((done) => silent.close(done)));
   const address = silent.address();
   const late = await failure(open(address !== null && typeof address === "object" ? address.port : 0, {}));
   expect([late.reason.type, late.message]).toEqual(["TIMEOUT", expect.stringContaining("is it a port with TLS?")]);
-  expect(stepOf(late)).toMatch(/^If it is a port without TLS, remove tls from this sink/);
+  expect(stepOf(late)).toMatch(/^If it is a port without TLS, type `sudo collector sink set NAME tls=false`/);
 });
 
 test("a port with TLS is told as such where none is set", async () => {

@@ -30,12 +30,12 @@ export async function openWay(options: WayOptions, ctx: Context): Promise<Duplex
   const plain = proxy
     ? await dialThrough({ proxy, password: proxyPassword, host, port, timeoutMs }, ctx)
     : await dial({ host, port, nameMs: timeoutMs, connectMs: timeoutMs }, ctx);
-  const socket = tls ? await secure(plain, tls, { host, port, timeoutMs }, ctx.signal) : plain;
+  const socket = tls ? await secure(plain, tls, { host, port, timeoutMs, sink }, ctx.signal) : plain;
   if (websocketPath !== undefined) {
     // Loaded where it is used: most brokers are reached without.
     const { openWebSocket } = await import("../lib/websocket.ts");
     const endpoint = hostPortOf({ host, port });
-    const explainTls = (error: unknown) => tls && tlsReason(error, endpoint, tls);
+    const explainTls = (error: unknown) => tls && tlsReason(error, endpoint, tls, sink);
     return await openWebSocket(
       socket,
       { endpoint, path: websocketPath, isSecure: tls !== undefined, timeoutMs, sink, explainTls },
