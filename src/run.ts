@@ -40,7 +40,7 @@ import { PageHost } from "./threads/page/host.ts";
 import { SessionHost } from "./threads/session/host.ts";
 import { remoteDrivers } from "./threads/session/remote-drivers.ts";
 
-export interface RunOptions extends Pick<ServiceOptions, "log" | "recentLog" | "signal" | "version" | "env" | "pid"> {
+export interface RunOptions extends Pick<ServiceOptions, "log" | "recentLog" | "signal" | "version" | "env" | "pid" | "named"> {
   /** Of the start; the file is read again when it changes. */
   readonly loaded: StartSettings;
   /** Entry of a worker, by its name. */

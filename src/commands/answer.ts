@@ -1,10 +1,12 @@
-import { toJson } from "../base/json.ts";
 import type { CommandIo } from "./io.ts";
+import { writeJson } from "./lines.ts";
+import { commandsAsTyped } from "./printed-commands.ts";
 import { formatTable } from "./table.ts";
 
 /** What a verb prints at its end: one JSON object on a line of its own where `--json` is given, else its text for people. */
 export function answer(io: CommandIo, { json = false }: { readonly json?: boolean }, value: object, text: string): void {
-  io.stdout.write(json ? `${toJson(value)}\n` : text);
+  if (json) writeJson(io, value);
+  else io.stdout.write(commandsAsTyped(text, io.typed));
 }
 
 /**

@@ -1,3 +1,4 @@
+import { toJson } from "../base/json.ts";
 import { escapeControls, withoutCredentials } from "../base/plain-text.ts";
 import type { CommandIo } from "./io.ts";
 import { commandsAsTyped } from "./printed-commands.ts";
@@ -5,6 +6,20 @@ import { commandsAsTyped } from "./printed-commands.ts";
 /** Prints lines for people: control characters of any origin are escaped, URLs have no user and password. */
 export const writeLines = ({ stdout, typed }: Pick<CommandIo, "stdout" | "typed">, lines: readonly string[]): void =>
   void stdout.write(`${lines.map((line) => commandsAsTyped(escapeControls(withoutCredentials(line)), typed)).join("\n")}\n`);
+
+/** Fields of our answers that hold sentences; values of devices are in others. */
+const SENTENCES: ReadonlySet<string> = new Set(["next_step", "detail", "text", "message"]);
+
+/** Prints a value as JSON, on one line; its sentences have commands as this person has to type them. */
+export const writeJson = (
+  { stdout, typed }: Pick<CommandIo, "stdout" | "typed">,
+  value: unknown,
+  replace: (value: unknown) => unknown = (one) => one,
+): void => {
+  const asTyped = (one: unknown, field: string): unknown =>
+    typeof one === "string" && SENTENCES.has(field) ? commandsAsTyped(one, typed) : one;
+  stdout.write(`${toJson(value, (one, field) => asTyped(replace(one), field))}\n`);
+};
 
 /** Columns of a terminal that every output fits. */
 export const COLUMNS = 80;

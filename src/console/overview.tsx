@@ -3,7 +3,7 @@ import type { ToldHead, ToldNeed, ToldSink, ToldSums } from "../service/page/tol
 import { sinkPath, sourcePath } from "./route.ts";
 import { SourceList } from "./source-list.tsx";
 import { useFeed } from "./state.ts";
-import { Age, Badge, countWords, Fact, Facts, Notes, Paragraphs, Step, Time, Words } from "./words.tsx";
+import { Age, Badge, countWords, Fact, Facts, Notes, OwnCommand, Paragraphs, Step, Time, Words } from "./words.tsx";
 
 /** The service on one page: sums, what needs a person, all data sources, data sinks, the configuration. */
 export function Overview(): JSX.Element {
@@ -207,7 +207,7 @@ function Configuration({ head: { configuration, buffer, version, collector, star
               "not changed yet"
             ) : (
               <>
-                <Time iso={changed.at} /> (<Age iso={changed.at} /> ago) by {changed.by}. <Words text="`collector api audit` lists all." />
+                <Time iso={changed.at} /> (<Age iso={changed.at} /> ago) by {changed.by}. <OwnCommand verb="api audit" /> lists all.
               </>
             )}
           </Fact>

@@ -9,7 +9,7 @@ import { EventTable } from "./log.tsx";
 import { go, sourcePath } from "./route.ts";
 import { useFeed } from "./state.ts";
 import { TimelineStrip } from "./timeline.tsx";
-import { Age, Badge, Command, Fact, Facts, Notes, Paragraphs, Step, Time, Trouble, Wide } from "./words.tsx";
+import { Age, Badge, Fact, Facts, Notes, OwnCommand, Paragraphs, Step, Time, Trouble, Wide } from "./words.tsx";
 
 interface SourcePageProps {
   readonly source: ToldSource;
@@ -44,9 +44,7 @@ export function SourcePage({ source, filter, number }: SourcePageProps): JSX.Ele
         <h2 id="events-title">Events</h2>
         <EventTable search={name} />
       </section>
-      <p>
-        Look closer: {["watch", "plan", "probe", "explain"].map((verb) => [<Command key={verb} text={`collector ${verb} ${word}`} />, " "])}
-      </p>
+      <p>Look closer: {["watch", "plan", "probe", "explain"].map((verb) => [<OwnCommand key={verb} verb={verb} words={word} />, " "])}</p>
     </>
   );
 }
@@ -180,7 +178,7 @@ function VariableRow({ row, source, isCharted, toggle }: VariableRowProps): JSX.
         </button>
         {isCharted && (
           <p>
-            <Command text={`collector explain ${shellWord(source, "SOURCE")} ${shellWord(name, "VARIABLE")}`} />
+            <OwnCommand verb="explain" words={`${shellWord(source, "SOURCE")} ${shellWord(name, "VARIABLE")}`} />
           </p>
         )}
       </th>
@@ -268,7 +266,7 @@ function Plan({ plan, word }: { readonly plan: ToldPlan | null | undefined; read
           </Wide>
           {plan.more > 0 && (
             <p>
-              … {plan.more} more requests, see <Command text={`collector plan ${word} --requests`} />
+              … {plan.more} more requests, see <OwnCommand verb="plan" words={`${word} --requests`} />
             </p>
           )}
         </>

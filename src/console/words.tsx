@@ -69,6 +69,12 @@ export function Command({ text }: { readonly text: string }): JSX.Element {
   );
 }
 
+/** A command of this service, which names its settings where they are not at their usual place. */
+export function OwnCommand({ verb, words = "" }: { readonly verb: string; readonly words?: string }): JSX.Element {
+  const option = useFeed().part("head")?.option ?? "";
+  return <Command text={`collector ${verb}${option}${words === "" ? "" : ` ${words}`}`} />;
+}
+
 /** How long ago a time is. */
 export function Age({ iso }: { readonly iso: string }): JSX.Element {
   const feed = useFeed();

@@ -23,6 +23,8 @@ export interface LogOptions {
   readonly journald: boolean;
   /** Takes lines for people with their fields, in place of the stream; what it does not take goes there. */
   readonly journal?: Journal | undefined;
+  /** Completes the commands in texts for people; absent: they are as they stand. */
+  readonly complete?: ((text: string) => string) | undefined;
   /** Gets each line that is written as one JSON object, whatever the format. */
   readonly onLine?: (line: string) => void;
 }
@@ -40,15 +42,15 @@ export interface Logger extends Log {
 }
 
 /** Of a log and all its children. */
-type Shared = Pick<Logger, "level" | "format">;
+type Shared = Pick<Logger, "level" | "format"> & Pick<LogOptions, "complete">;
 
 /** While the stream holds back more than this, lines are dropped and counted: a log that nobody reads must not fill the memory. */
 const MAX_PENDING_BYTES = 1024 * 1024;
 
 /** Writes whole lines to `stream`, synchronously as far as the stream does. Never throws. Secrets are redacted by the names of their fields. */
-export function createLogger({ level, format, stream, journald, journal, onLine }: LogOptions): Logger {
+export function createLogger({ level, format, stream, journald, journal, complete, onLine }: LogOptions): Logger {
   const style = { journald, colour: stream.isTTY === true && !journald };
-  const shared: Shared = { level, format };
+  const shared: Shared = { level, format, complete };
   let dropped = 0;
   const put = (line: string): void => {
     onLine?.(line);
@@ -123,9 +125,16 @@ class WrappedLogger implements Logger {
   #write(level: LogLevel, fields: object, message: string): void {
     if (RANK[level] < RANK[this.#shared.level]) return;
     const safe = toLoggable(fields instanceof Error ? { err: fields } : fields, this.#shared.level === "debug");
+    const { complete } = this.#shared;
+    if (complete)
+      for (const field of ["detail", "nextStep"]) {
+        const text = safe[field];
+        if (typeof text === "string") safe[field] = complete(text);
+      }
     // These three are the record's own; a field of the same name must not appear next to them.
     for (const own of ["level", "time", "msg"]) if (own in safe) safe[`${own}_`] = takeOut(safe, own);
-    this.#target[level](safe, withoutCredentials(String(message)));
+    const words = withoutCredentials(String(message));
+    this.#target[level](safe, complete ? complete(words) : words);
   }
 }
 

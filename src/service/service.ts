@@ -22,6 +22,7 @@ import {
 import type { Settings } from "../model/settings.ts";
 import { uuidSchema } from "../model/uuid.ts";
 import { type Warning, warning } from "../model/warning.ts";
+import type { SettingsToName } from "../model/words/commands-at.ts";
 import { freeBytes } from "../os/machine.ts";
 import type { Alarms } from "./alarms.ts";
 import { capturesFolder, FailureCaptures } from "./failure-captures.ts";
@@ -80,6 +81,8 @@ export interface ServiceOptions
   readonly bufferFile: string;
   readonly recentLog: Pick<RecentLog, "answer">;
   readonly pki: PkiPlace;
+  /** See PageWorkerData. */
+  readonly named?: SettingsToName | undefined;
   /** Starts the thread of the page. */
   readonly startPage: StatusPageOptions["start"];
 }
@@ -220,8 +223,8 @@ export class Service {
     const start = this.#options.startPage;
     const sinks = () => parts.pipeline.sinks();
     const data = pageData({ history, agent: parts.agent, sinks, certificates: () => machine.certificates() });
-    const { bufferFile } = this.#options;
-    const served = { settings, listenRefusal, entry: workerUrl("page"), agent: parts.agent, bufferFile, head, data, log, start };
+    const { bufferFile, named } = this.#options;
+    const served = { settings, listenRefusal, entry: workerUrl("page"), agent: parts.agent, bufferFile, named, head, data, log, start };
     this.#page = new StatusPage(served);
     this.#noting = setInterval(() => {
       try {

@@ -1,6 +1,7 @@
 import type { Log } from "../model/context.ts";
 import type { Settings } from "../model/settings.ts";
 import { type Warning, warning } from "../model/warning.ts";
+import type { SettingsToName } from "../model/words/commands-at.ts";
 import type { PageWorkerData } from "./page/messages.ts";
 import type { PageHostOptions, ServedPage } from "./page/served.ts";
 
@@ -11,6 +12,7 @@ export interface StatusPageOptions extends Omit<PageHostOptions, "workerData"> {
   readonly listenRefusal: (at: string) => string | undefined;
   /** See PageWorkerData. */
   readonly bufferFile?: string;
+  readonly named?: SettingsToName | undefined;
   readonly log: Log;
   /** Starts the thread of the page. */
   readonly start: (options: PageHostOptions) => ServedPage;
@@ -53,13 +55,13 @@ export class StatusPage {
 
   /** Settings or policy may be others: begins or ends serving, or begins again. */
   look(): void {
-    const { listenRefusal, bufferFile, log } = this.#options;
+    const { listenRefusal, bufferFile, named, log } = this.#options;
     const { enabled, listen } = this.#settings;
     const refusal = enabled ? listenRefusal(listen) : undefined;
     const closed = refusal === undefined ? undefined : `page.listen: ${refusal}; the page is not served`;
     if (closed !== undefined && closed !== this.#closed) log.error({}, closed);
     this.#closed = closed;
-    const data = enabled && closed === undefined ? workerDataOf(this.#settings, bufferFile) : undefined;
+    const data = enabled && closed === undefined ? workerDataOf(this.#settings, { bufferFile, named }) : undefined;
     this.#changing = this.#changing.then(() => this.#bring(data));
   }
 
@@ -83,8 +85,12 @@ export class StatusPage {
   }
 }
 
-const workerDataOf = ({ listen, token_file: tokenFile, tls }: Settings["page"], bufferFile: string | undefined): PageWorkerData => ({
+const workerDataOf = (
+  { listen, token_file: tokenFile, tls }: Settings["page"],
+  { bufferFile, named }: Pick<PageWorkerData, "bufferFile" | "named">,
+): PageWorkerData => ({
   ...(bufferFile !== undefined && { bufferFile }),
+  ...(named && { named }),
   listen,
   tokenFile,
   tls: tls && { certFile: tls.cert_file, keyFile: tls.key_file },

@@ -12,17 +12,26 @@ const placeOf = (on: string | null): string =>
   on === null ? "#alarms, #configuration" : `main [data-source="${on}"], main [data-sink="${on}"]`;
 
 /** What the status says of each fault and the page as it looks now does not say: its sentences, its state and its next step. */
-export async function unsaidOf(visit: Visit, faults: readonly CabinetFault[], status: string): Promise<readonly string[]> {
+export async function unsaidOf(
+  visit: Visit,
+  faults: readonly CabinetFault[],
+  status: string,
+  settingsFile: string,
+): Promise<readonly string[]> {
+  // The status is as the tools print it, which name the settings themselves.
+  const plain = (text: string): string => text.replaceAll(` -c ${settingsFile}`, "");
   const unsaid: string[] = [];
   for (const { fault, on, state, command } of faults) {
     const place = placeOf(on);
-    const text = comparable(await visit.text(place));
+    const text = comparable(plain(await visit.text(place)));
     const sentences = sentencesIn(on === null ? troubleIn(headerOf(status)) : partOf(status, on));
     if (sentences.length === 0) unsaid.push(`${fault}: the status itself says nothing of it`);
     for (const sentence of [...sentences, ...(state === null ? [] : [state])])
       if (!text.includes(sentence)) unsaid.push(`${fault}: ${sentence}\n  in: ${text}`);
     const commands = await visit.page.locator(place).locator("code:visible").allInnerTexts();
-    if (!commands.some((one) => command.test(one))) unsaid.push(`${fault}: ${command} in: ${commands.join(", ")}`);
+    if (commands.some((one) => /collector [a-z]/.test(one) && !one.includes(` -c ${settingsFile}`)))
+      unsaid.push(`${fault}: a command does not name the settings: ${commands.join(", ")}`);
+    if (!commands.some((one) => command.test(plain(one)))) unsaid.push(`${fault}: ${command} in: ${commands.join(", ")}`);
   }
   return unsaid;
 }

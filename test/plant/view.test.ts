@@ -2,7 +2,7 @@ import { stripVTControlCharacters } from "node:util";
 import { expect, test } from "vitest";
 import type { ServiceStatusJson } from "../support/collector-process.ts";
 import { lookOf, Screen } from "./screen.ts";
-import { draw, type Picture, wrap } from "./view.ts";
+import { clip, draw, type Picture, wrap } from "./view.ts";
 
 const NAMES = ["press-1", "oven-2", "conveyor-3", "robot-4", "mixer-5", "palletizer-6", "packer-7", "filler-8", "capper-9"];
 
@@ -63,7 +63,17 @@ test.each([
 test("on 80 columns the state of a source and its fault are to be read", () => {
   const text = draw(picture, { columns: 80, rows: 24 }, false).join("\n");
   expect(text).toMatch(/oven-2 +modbus_tcp 127\.0\.0\.1:44818 CONNECTION_REFUSED/);
-  expect(text).toMatch(/conveyor-3 .* not th/);
+  expect(text).toMatch(/conveyor-3 .* not …$/m);
+});
+
+test("a screen cuts lines at words, and says that there is more", () => {
+  expect(clip("press-1 was switched off", 24)).toBe("press-1 was switched off");
+  expect(clip("press-1 was switched off", 23)).toBe("press-1 was switched …");
+  expect(clip("press-1 was switched off", 20)).toBe("press-1 was …");
+  expect(clip("a http://127.0.0.1:8420/api", 12)).toBe("a http://12…");
+  expect(clip("\x1b[31mpress-1 was off\x1b[39m", 12)).toBe("\x1b[31mpress-1 …\x1b[39m");
+  const log = draw(picture, { columns: 80, rows: 24 }, false).filter((line) => line.startsWith("line "));
+  for (const line of log) expect(line).toMatch(/^line \d+ (long )+…$/);
 });
 
 test("without rows everything is there, and the log is wrapped", () => {

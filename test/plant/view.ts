@@ -1,4 +1,4 @@
-import { styleText } from "node:util";
+import { stripVTControlCharacters, styleText } from "node:util";
 import type { ServiceStatusJson } from "../support/collector-process.ts";
 
 /** What the demo shows at one moment. */
@@ -127,11 +127,19 @@ const valueLines = ({ values }: Picture, paint: Paint): readonly string[] => [
   ),
 ];
 
-/** At most `width` characters of a line, its colours aside. */
-function clip(line: string, width: number): string {
-  let left = width;
+/** At most `width` characters of a line, its colours aside: whole words and `…`; a word that takes more than half of the line is cut. */
+export function clip(line: string, width: number): string {
+  const characters = [...stripVTControlCharacters(line)];
+  if (characters.length <= width) return line;
+  const blank = characters.lastIndexOf(" ", width - 2);
+  const kept = blank < width / 2 ? width - 1 : blank + 1;
+  let n = 0;
   // biome-ignore lint/suspicious/noControlCharactersInRegex: it is what the escape sequences begin with
-  return line.replace(/\x1b\[\d+m|[^\x1b]/gsu, (piece) => (piece.startsWith("\x1b") || left-- > 0 ? piece : ""));
+  return line.replace(/\x1b\[\d+m|[^\x1b]/gsu, (piece) => {
+    if (piece.startsWith("\x1b")) return piece;
+    n++;
+    return n <= kept ? piece : n === kept + 1 ? "…" : "";
+  });
 }
 
 /** At blanks; a word that is longer than a line is cut. */

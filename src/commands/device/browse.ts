@@ -1,5 +1,4 @@
 import type { Discovered } from "../../../drivers/driver.ts";
-import { toJson } from "../../base/json.ts";
 import { countOf } from "../../base/number.ts";
 import { escapeControls } from "../../base/plain-text.ts";
 import { MAX_ROWS } from "../../configuration/variable-file.ts";
@@ -8,6 +7,7 @@ import { withApi } from "../configuration/api-connection.ts";
 import { variablesCsv } from "../configuration/variables-csv.ts";
 import { writeCsv } from "../files.ts";
 import { type CommandIo, complain, EXIT, type ExitCode, UsageError } from "../io.ts";
+import { writeJson } from "../lines.ts";
 import { configuredTarget, type Target, type TargetOptions, typedTarget } from "./browse-target.ts";
 import { browseTable, filterOf, toVariables } from "./browse-words.ts";
 import { contextOf, durationOf, endpointText, failureLines, failureObject, personLog, pkiOf, policyOf } from "./device.ts";
@@ -105,7 +105,7 @@ function print(found: readonly Discovered[], { csv }: BrowseOptions, io: Command
 function tellFailure(target: Target, failure: ReasonError, { json, csv }: BrowseOptions, count: number, io: CommandIo): void {
   const endpoint = endpointText(target.driver, target.details, target.settings);
   if (json) {
-    io.stdout.write(`${toJson(failureObject(failure, endpoint))}\n`);
+    writeJson(io, failureObject(failure, endpoint));
     return;
   }
   const lines = [

@@ -1,7 +1,6 @@
 import type { AnySession } from "../../../drivers/driver.ts";
 import { DeviceMemories } from "../../agent/device-memory.ts";
 import { planView, ReadoutTimes } from "../../agent/plan-view.ts";
-import { toJson } from "../../base/json.ts";
 import type { ReasonError } from "../../model/reason.ts";
 import type { BufferLeft } from "../../model/service-status.ts";
 import type { PlanView } from "../../model/source-insight.ts";
@@ -9,7 +8,7 @@ import type { Warning } from "../../model/warning.ts";
 import { planFacts } from "../../service/words/plan-words.ts";
 import { leftWords, sparedWords } from "../../service/words/service-words.ts";
 import { type CommandIo, complain, EXIT, type ExitCode } from "../io.ts";
-import { writeLines } from "../lines.ts";
+import { writeJson, writeLines } from "../lines.ts";
 import { lookIntoService, sourceIn, statusIfRunning, withService } from "../service/known.ts";
 import { formatTable } from "../table.ts";
 import type { TargetOptions } from "./browse-target.ts";
@@ -90,8 +89,7 @@ async function measured({ spec, permit }: ConfiguredSource, options: PlanOptions
   }
   if (io.signal.aborted) return EXIT.interrupted;
   if (failure) {
-    if (options.json)
-      io.stdout.write(`${toJson({ source: { name: spec.name, type: spec.type, endpoint }, ...failureObject(failure, endpoint) })}\n`);
+    if (options.json) writeJson(io, { source: { name: spec.name, type: spec.type, endpoint }, ...failureObject(failure, endpoint) });
     else writeLines(io, failureLines(failure, endpoint));
     return EXIT.sourceFailed;
   }
@@ -110,9 +108,14 @@ async function measured({ spec, permit }: ConfiguredSource, options: PlanOptions
 function print(planned: Planned, options: PlanOptions, io: CommandIo): void {
   const { name, type, endpoint, from, plan: view, warnings, spared, left } = planned;
   if (options.json) {
-    io.stdout.write(
-      `${toJson({ source: { name, type, endpoint }, from, ...view, ...(spared !== undefined && { reported: spared }), ...(left && { buffer_left: left }), warnings })}\n`,
-    );
+    writeJson(io, {
+      source: { name, type, endpoint },
+      from,
+      ...view,
+      ...(spared !== undefined && { reported: spared }),
+      ...(left && { buffer_left: left }),
+      warnings,
+    });
     return;
   }
   writeLines(io, planText(planned, options.requests ?? false));

@@ -1,12 +1,11 @@
 import type { AnySession, Point } from "../../../drivers/driver.ts";
 import { DeviceMemories } from "../../agent/device-memory.ts";
-import { toJson } from "../../base/json.ts";
 import { countOf } from "../../base/number.ts";
 import { silentLog } from "../../model/context.ts";
 import { type Habit, habitWords } from "../../model/habit.ts";
 import type { ReasonError } from "../../model/reason.ts";
 import { type CommandIo, EXIT, type ExitCode, UsageError } from "../io.ts";
-import { writeLines } from "../lines.ts";
+import { writeJson, writeLines } from "../lines.ts";
 import { contextOf, endpointText, failureLines, failureObject, personLog } from "./device.ts";
 import { keptOf, PassDeadline, readPass } from "./pass.ts";
 import type { ProbeTarget } from "./probe-walk.ts";
@@ -40,7 +39,7 @@ export async function probeHabits(
   if (json) {
     const read = { readouts, requests, variables: points.length, good };
     const result = { ok: !failure, source: { ...(name !== undefined && { name }), type: driver.type, endpoint }, ...read, habits };
-    io.stdout.write(`${toJson({ ...result, ...(failure && failureObject(failure, endpoint)) })}\n`);
+    writeJson(io, { ...result, ...(failure && failureObject(failure, endpoint)) });
   } else
     writeLines(
       io,

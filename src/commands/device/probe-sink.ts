@@ -2,7 +2,6 @@ import * as z from "zod";
 import { defineDriver } from "../../../drivers/driver.ts";
 import { openTcp } from "../../../drivers/lib/tcp.ts";
 import { formatDuration } from "../../base/duration.ts";
-import { toJson } from "../../base/json.ts";
 import { optionsOfSink } from "../../configuration/options-of-sink.ts";
 import { prepareSink } from "../../delivery/prepare-sink.ts";
 import { toReasonError } from "../../model/failure.ts";
@@ -16,7 +15,7 @@ import { SINKS } from "../../sinks/index.ts";
 import type { ProbeTell } from "../../sinks/sink.ts";
 import type { ApiConnection } from "../configuration/api-connection.ts";
 import { type CommandIo, EXIT, type ExitCode, UsageError } from "../io.ts";
-import { writeLines } from "../lines.ts";
+import { writeJson, writeLines } from "../lines.ts";
 import { sinkKnownByService } from "../service/known.ts";
 import { settingsOrUsage } from "../service/run.ts";
 import { secretsHere, type TargetOptions } from "./browse-target.ts";
@@ -117,7 +116,7 @@ export async function probeSink(sink: ConfiguredSink, options: ProbeSinkOptions,
     const service = known ? { state: known.state, since: known.since } : null;
     const about_sink = { uuid, name, type, endpoint: broker, ...(proxy && { proxy: proxyName(proxy) }) };
     const result = { ok: !failure, sink: about_sink, service, steps: stepObjects(steps) };
-    io.stdout.write(`${toJson({ ...result, ...(failure && failureObject(failure, asked, about)) })}\n`);
+    writeJson(io, { ...result, ...(failure && failureObject(failure, asked, about)) });
   } else
     print([
       "",

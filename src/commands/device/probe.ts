@@ -1,5 +1,4 @@
 import { formatDuration } from "../../base/duration.ts";
-import { toJson } from "../../base/json.ts";
 import { permitOf } from "../../lib/policy.ts";
 import type { DataSink } from "../../model/resources.ts";
 import type { SourceStatus } from "../../model/service-status.ts";
@@ -7,7 +6,7 @@ import { explainReason } from "../../model/words/catalogue.ts";
 import { explainFault } from "../../model/words/fault-catalogue.ts";
 import type { ApiConnection } from "../configuration/api-connection.ts";
 import { type CommandIo, complain, EXIT, type ExitCode, UsageError } from "../io.ts";
-import { writeLines } from "../lines.ts";
+import { writeJson, writeLines } from "../lines.ts";
 import { knownByService } from "../service/known.ts";
 import type { TargetOptions } from "./browse-target.ts";
 import { type ConfiguredSource, withSource, worstOf } from "./configured-source.ts";
@@ -110,7 +109,7 @@ async function report(
   print([known ? `${known.name} (${driver.type} ${endpoint})` : `${driver.type} ${endpoint}`, ...knownLines(known, endpoint)]);
   const walked = await walk(target, { io, log: personLog(io), timeoutMs, tell: (step) => print([stepLine(step)]) });
   if (io.signal.aborted) return EXIT.interrupted;
-  if (options.json) io.stdout.write(`${toJson(toObject(walked, known, driver.type, endpoint))}\n`);
+  if (options.json) writeJson(io, toObject(walked, known, driver.type, endpoint));
   else
     print([
       ...(walked.granted === undefined ? [] : [`  Granted: ${walked.granted}`]),

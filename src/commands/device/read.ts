@@ -1,6 +1,5 @@
 import { type AnyDriver, type AnySession, type Point, typeOf } from "../../../drivers/driver.ts";
 import { DeviceMemories } from "../../agent/device-memory.ts";
-import { toJson } from "../../base/json.ts";
 import { escapeControls } from "../../base/plain-text.ts";
 import { sleep } from "../../base/timer.ts";
 import type { Permit } from "../../model/policy.ts";
@@ -9,6 +8,8 @@ import { type DataType, formatDataType, type Reading, TYPE_EXAMPLES } from "../.
 import type { Warning } from "../../model/warning.ts";
 import { explainFault } from "../../model/words/fault-catalogue.ts";
 import { type CommandIo, complain, EXIT, type ExitCode, UsageError } from "../io.ts";
+import { writeJson } from "../lines.ts";
+import { commandsAsTyped } from "../printed-commands.ts";
 import { formatTable } from "../table.ts";
 import { withSource } from "./configured-source.ts";
 import {
@@ -127,9 +128,9 @@ async function readTarget(
       }
       if (io.signal.aborted) break;
       const now = warnings.map(({ text }) => `  Note: ${escapeControls(text)}\n`).join("");
-      if (options.json) io.stdout.write(`${toJson({ ...toObject(done.pass, input, endpoint), warnings: warningObjects(warnings) })}\n`);
+      if (options.json) writeJson(io, { ...toObject(done.pass, input, endpoint), warnings: warningObjects(warnings) });
       // A pass says only what is new.
-      else io.stdout.write(`${toText(done.pass, input, endpoint)}${now === told ? "" : now}`);
+      else io.stdout.write(commandsAsTyped(`${toText(done.pass, input, endpoint)}${now === told ? "" : now}`, io.typed));
       told = now;
       looks.add(done.pass.readings);
       exit = worse(exit ?? EXIT.good, exitOf(done.pass));

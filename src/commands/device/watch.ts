@@ -1,12 +1,11 @@
 import { formatDuration } from "../../base/duration.ts";
-import { toJson } from "../../base/json.ts";
 import { sleep } from "../../base/timer.ts";
 import { stateDirIn } from "../../configuration/settings-file.ts";
 import type { ServiceStatus } from "../../model/service-status.ts";
 import type { LiveValue, SourceInsight } from "../../model/source-insight.ts";
 import { localSocketPath } from "../../service/local-socket.ts";
 import { type CommandIo, complain, EXIT, type ExitCode, UsageError } from "../io.ts";
-import { COLUMNS, writeLines } from "../lines.ts";
+import { COLUMNS, writeJson, writeLines } from "../lines.ts";
 import { lookIntoService, withService } from "../service/known.ts";
 import { askService } from "../service/local-client.ts";
 import { formatTable } from "../table.ts";
@@ -58,7 +57,7 @@ export function watch(source: string | undefined, options: WatchOptions, io: Com
         one.seen = found.readout?.time;
         one.readouts++;
       }
-      if (options.json) for (const { found } of fresh) io.stdout.write(`${toJson(toObject(found))}\n`);
+      if (options.json) for (const { found } of fresh) writeJson(io, toObject(found));
       else if (io.stdout.isTTY) io.stdout.verbatim("\x1b[H\x1b[2J");
       if (!options.json && (io.stdout.isTTY || fresh.length > 0))
         print(

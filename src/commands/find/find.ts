@@ -1,11 +1,10 @@
-import { toJson } from "../../base/json.ts";
 import { findRefusal } from "../../lib/policy.ts";
 import { policyOf } from "../device/device.ts";
 import { hostPort } from "../device/values.ts";
 import { recognisedWords } from "../hello/recognised.ts";
 import { sourceCommand } from "../hello/source-command.ts";
 import { type CommandIo, EXIT, type ExitCode, UsageError } from "../io.ts";
-import { writeLines } from "../lines.ts";
+import { writeJson, writeLines } from "../lines.ts";
 import { addressesIn, portsIn } from "./network.ts";
 import { type FoundPort, search, USUAL_PORTS } from "./search.ts";
 
@@ -39,7 +38,7 @@ export async function find(network: string, options: FindOptions, io: CommandIo)
   });
   progress.clear();
   const isWhole = !io.signal.aborted;
-  if (options.json) io.stdout.write(`${toJson(toObject(network, { ports, looked, isWhole, total: addresses.length }, all))}\n`);
+  if (options.json) writeJson(io, toObject(network, { ports, looked, isWhole, total: addresses.length }, all));
   else writeLines(io, [endLine(network, all.length, { looked, isWhole, total: addresses.length })]);
   return !isWhole && all.length === 0 ? EXIT.interrupted : EXIT.good;
 }

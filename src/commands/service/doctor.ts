@@ -1,4 +1,3 @@
-import { toJson } from "../../base/json.ts";
 import { jsonWithoutCredentials } from "../../base/plain-text.ts";
 import { stateDirIn } from "../../configuration/settings-file.ts";
 import { messageOf } from "../../model/failure.ts";
@@ -7,7 +6,7 @@ import { versions } from "../../os/machine.ts";
 import { localSocketPath } from "../../service/local-socket.ts";
 import { keptKeys, placeOf } from "../configuration/secret.ts";
 import { type CommandIo, EXIT, type ExitCode, UsageError } from "../io.ts";
-import { writeLines } from "../lines.ts";
+import { writeJson, writeLines } from "../lines.ts";
 import { checkConfiguration } from "./configuration-check.ts";
 import { type Diagnosis, diagnose, type Patient } from "./doctor-checks.ts";
 import { askService, ServiceError } from "./local-client.ts";
@@ -26,7 +25,7 @@ export async function doctor(
   const { checks, versions: known } = await examine(config, io);
   if (io.signal.aborted) return EXIT.interrupted;
   const failed = checks.some(({ result }) => result === "failed");
-  if (json) io.stdout.write(`${toJson({ ok: !failed, versions: known, checks }, jsonWithoutCredentials)}\n`);
+  if (json) writeJson(io, { ok: !failed, versions: known, checks }, jsonWithoutCredentials);
   else
     writeLines(io, [
       ...linesOf(checks),

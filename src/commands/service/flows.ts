@@ -1,6 +1,5 @@
 import { lastGoodFile } from "../../api/embedded.ts";
 import { readLastGood } from "../../api/last-good.ts";
-import { toJson } from "../../base/json.ts";
 import { jsonWithoutCredentials } from "../../base/plain-text.ts";
 import { type KeptKind, readKeptOptions, withKeptOptions } from "../../configuration/kept-options.ts";
 import { loadSettings } from "../../configuration/settings-file.ts";
@@ -10,7 +9,7 @@ import type { Settings } from "../../model/settings.ts";
 import { sinkEntryOf } from "../../sinks/index.ts";
 import { entryOf } from "../device/device.ts";
 import { type CommandIo, EXIT, type ExitCode } from "../io.ts";
-import { writeLines } from "../lines.ts";
+import { writeJson, writeLines } from "../lines.ts";
 import { formatTable } from "../table.ts";
 import { type Flow, type Flows, flowsOf } from "./flow-list.ts";
 
@@ -34,7 +33,7 @@ export async function flows(
     problem === undefined ? [] : records.map(({ name, uuid }) => ({ what: name ?? uuid, why: problem }));
   const unread = [...unreadOf(sources, ofSources), ...unreadOf(sinks, ofSinks)];
   const found: Flows = { flows: list.map(withListener), unknown: [...unknown, ...unread] };
-  if (json) io.stdout.write(`${toJson(found, jsonWithoutCredentials)}\n`);
+  if (json) writeJson(io, found, jsonWithoutCredentials);
   else writeLines(io, linesOf(found));
   if (kept.type !== "loaded") io.stderr.write(`${kept.message}; data sources and sinks are not in the list\n`);
   return found.unknown.length === 0 ? EXIT.good : EXIT.ownFailure;

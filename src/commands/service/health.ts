@@ -1,8 +1,8 @@
-import { toJson } from "../../base/json.ts";
 import { stateDirIn } from "../../configuration/settings-file.ts";
 import { type HealthAnswer, UNHEALTHY } from "../../service/health.ts";
 import { localSocketPath } from "../../service/local-socket.ts";
 import { type CommandIo, EXIT, type ExitCode } from "../io.ts";
+import { writeJson } from "../lines.ts";
 import { withService } from "./known.ts";
 import { askService } from "./local-client.ts";
 
@@ -13,7 +13,8 @@ export function health({ config, json = false }: { readonly config?: string; rea
     const answer = (await askService(localSocketPath(stateDirIn(config)), "/health", io.signal)) as HealthAnswer;
     const { healthy, not_ready } = answer;
     const words = [healthy ? "healthy" : UNHEALTHY, ...(not_ready === null ? [] : [`not ready: ${not_ready}`])];
-    io.stdout.write(json ? `${toJson(answer)}\n` : `${words.join("; ")}\n`);
+    if (json) writeJson(io, answer);
+    else io.stdout.write(`${words.join("; ")}\n`);
     return healthy ? EXIT.good : EXIT.ownFailure;
   });
 }

@@ -1,5 +1,4 @@
 import { formatDuration } from "../../base/duration.ts";
-import { toJson } from "../../base/json.ts";
 import { escapeControls, jsonWithoutCredentials, withoutCredentials } from "../../base/plain-text.ts";
 import { stateDirIn } from "../../configuration/settings-file.ts";
 import type { ServiceStatus, SinkStatus, SourceStatus } from "../../model/service-status.ts";
@@ -20,6 +19,7 @@ import {
 import { NO_VARIABLES, sinkStateWords, sourceStateWords } from "../../service/words/state-words.ts";
 import { faultSteps, faultWords, sinkTrouble, sourceTrouble, type Trouble } from "../../service/words/trouble.ts";
 import { type CommandIo, complain, EXIT, type ExitCode, UsageError } from "../io.ts";
+import { writeJson } from "../lines.ts";
 import { commandsAsTyped } from "../printed-commands.ts";
 import { fittingTable } from "../table.ts";
 import { askService, ServiceError } from "./local-client.ts";
@@ -62,11 +62,8 @@ export async function status(
   const whole = answer as ServiceStatus;
   const report = partOf(whole, options);
   const summary = summaryLine(whole.sources, whole.sinks);
-  io.stdout.write(
-    options.json
-      ? `${toJson(report, jsonWithoutCredentials)}\n`
-      : commandsAsTyped(renderStatus(report, Date.now(), { ...options, summary, columns: io.stdout.columns }), io.typed),
-  );
+  if (options.json) writeJson(io, report, jsonWithoutCredentials);
+  else io.stdout.write(commandsAsTyped(renderStatus(report, Date.now(), { ...options, summary, columns: io.stdout.columns }), io.typed));
   return exitOf(report);
 }
 

@@ -1,7 +1,6 @@
 import { createReadStream } from "node:fs";
 import { addAbortSignal, type Readable } from "node:stream";
 import { formatDuration } from "../../base/duration.ts";
-import { toJson } from "../../base/json.ts";
 import { messageOf } from "../../model/failure.ts";
 import { ReasonError } from "../../model/reason.ts";
 import { type Finding, type Judgement, parseExact } from "../../sinks/lib/proof.ts";
@@ -10,7 +9,7 @@ import type { PlatformJudgement } from "../../sinks/platform/proof.ts";
 import type { TargetOptions } from "../device/browse-target.ts";
 import { durationOf, failureLines, failureObject } from "../device/device.ts";
 import { type CommandIo, complain, EXIT, type ExitCode, UsageError } from "../io.ts";
-import { writeLines } from "../lines.ts";
+import { writeJson, writeLines } from "../lines.ts";
 import { formatTable } from "../table.ts";
 import type { SinkBroker } from "./verify-broker.ts";
 import type { SinkPlatform } from "./verify-platform.ts";
@@ -92,7 +91,7 @@ export async function verify(sink: string, file: string | undefined, options: Ve
     if (error instanceof RangeError) throw new UsageError(error.message);
     if (!(error instanceof ReasonError)) throw error;
     const about = { sinkType };
-    if (options.json) io.stdout.write(`${toJson({ ok: false, sink, ...failureObject(error, endpoint, about) })}\n`);
+    if (options.json) writeJson(io, { ok: false, sink, ...failureObject(error, endpoint, about) });
     else writeLines(io, failureLines(error, endpoint, about));
     return EXIT.sourceFailed;
   }
@@ -110,9 +109,7 @@ function report(sink: string, copy: ReceivedCopy, span: Span, taken: Taken, { js
   const problem = readouts === 0 ? unseen(copy) : undefined;
   if (json) {
     const ok = problem === undefined && findings.length === 0;
-    io.stdout.write(
-      `${toJson({ ok, sink, ...judgement, unreadable: taken.unreadable, ...(problem !== undefined && { detail: problem }) })}\n`,
-    );
+    writeJson(io, { ok, sink, ...judgement, unreadable: taken.unreadable, ...(problem !== undefined && { detail: problem }) });
   } else if (problem !== undefined) complain(io, problem);
   else writeLines(io, linesOf(sink, judgement));
   if (problem !== undefined) return EXIT.sourceFailed;
@@ -132,7 +129,7 @@ function reportPlatform(sink: string, judgement: PlatformJudgement, { json = fal
       : undefined;
   if (json) {
     const ok = problem === undefined && findings.length === 0;
-    io.stdout.write(`${toJson({ ok, sink, ...judgement, ...(problem !== undefined && { detail: problem }) })}\n`);
+    writeJson(io, { ok, sink, ...judgement, ...(problem !== undefined && { detail: problem }) });
   } else if (problem !== undefined) complain(io, problem);
   else
     writeLines(io, [

@@ -1,11 +1,14 @@
 import { randomBytes } from "node:crypto";
 import type { ServerResponse } from "node:http";
+import { shellWord } from "../../base/shell-word.ts";
+import { commandsAt, type SettingsToName } from "../../model/words/commands-at.ts";
+import { escapeHtml, Html } from "./html.ts";
 import type { FromPage, SourceLook, ToPage } from "./messages.ts";
 import { keyOf, PageState } from "./page-state.ts";
 import { keyOfAddress, lookFor, type PageAddress, pageOf, viewOf } from "./pages.ts";
 import { GONE } from "./parts.ts";
 import type { Page } from "./shell.ts";
-import { LiveView } from "./view.ts";
+import { LiveView, type View } from "./view.ts";
 import { Viewers } from "./viewers.ts";
 
 /** The service is asked for its state so often while somebody looks. */
@@ -25,10 +28,15 @@ const MAX_WANTED = 128;
 /** Pages that are kept for viewers who come back to them. */
 const MAX_PAGES = 64;
 
+/** A path inside JSON text. */
+const inJson = (path: string): string => JSON.stringify(path).slice(1, -1);
+
 export interface LivePagesOptions {
   readonly post: (message: FromPage) => void;
   /** Epoch ms. */
   readonly now?: () => number;
+  /** See PageWorkerData. */
+  readonly named?: SettingsToName | undefined;
 }
 
 interface KeptPage {
@@ -40,6 +48,7 @@ interface KeptPage {
 export class LivePages {
   readonly #post: LivePagesOptions["post"];
   readonly #now: () => number;
+  readonly #named: SettingsToName | undefined;
   readonly state = new PageState();
   readonly viewers = new Viewers();
   /** Versions of another life of this thread are none of this one. */
@@ -59,7 +68,9 @@ export class LivePages {
   #timer: NodeJS.Timeout | undefined;
   #isClosed = false;
 
-  constructor({ post, now = Date.now }: LivePagesOptions) {
+  constructor({ post, now = Date.now, named }: LivePagesOptions) {
+    this.#named = named;
+    this.state.option = named ? ` -c ${shellWord(named.config, "FILE")}` : "";
     this.#post = post;
     this.#now = now;
     this.#ask();
@@ -86,7 +97,9 @@ export class LivePages {
     const isKnown = look === undefined || this.state.detail(look) !== undefined;
     const isOld = !this.state.head || this.#now() - this.#askedAllAt >= ASK_EVERY_MS;
     if (!isKnown || isOld) await this.#fresh(isKnown ? undefined : look);
-    return pageOf(address, this.state, this.#now());
+    const page = pageOf(address, this.state, this.#now());
+    const named = this.#named;
+    return page && named ? { ...page, main: new Html(commandsAt(page.main.text, named, escapeHtml)) } : page;
   }
 
   /** Keeps the page of a viewer as it is now. `version`: the last one that was sent, or empty. False: there is no such page. */
@@ -111,7 +124,7 @@ export class LivePages {
 
   #page(address: PageAddress, nowMs: number): KeptPage | undefined {
     const key = keyOfAddress(address);
-    const view = viewOf(address, this.state, nowMs);
+    const view = this.#view(address, nowMs);
     if (!view) return undefined;
     const known = this.#pages.get(key);
     if (known) {
@@ -122,6 +135,14 @@ export class LivePages {
     this.#pages.set(key, page);
     this.#forget();
     return page;
+  }
+
+  #view(address: PageAddress, nowMs: number): View | undefined {
+    const view = viewOf(address, this.state, nowMs);
+    const named = this.#named;
+    if (!view || !named) return view;
+    const parts = [...view.parts].map(([id, text]) => [id, commandsAt(text, named, inJson)] as const);
+    return { ...view, parts: new Map(parts) };
   }
 
   /** The oldest that nobody watches. */
@@ -136,7 +157,7 @@ export class LivePages {
   #send(nowMs: number): void {
     for (const key of this.viewers.pages) {
       const page = this.#pages.get(key);
-      page?.live.take(viewOf(page.address, this.state, nowMs) ?? GONE, ++this.#version);
+      page?.live.take(this.#view(page.address, nowMs) ?? GONE, ++this.#version);
     }
     this.viewers.send((key) => this.#pages.get(key)?.live, this.#epoch, nowMs);
   }

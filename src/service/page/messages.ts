@@ -2,6 +2,7 @@ import type { Sample } from "../../agent/live-values.ts";
 import type { LogMessage } from "../../lib/thread/log.ts";
 import type { ServiceStatus, SourceStatus } from "../../model/service-status.ts";
 import type { LiveReadout, PlanView } from "../../model/source-insight.ts";
+import type { SettingsToName } from "../../model/words/commands-at.ts";
 import type { LedgerHour } from "../history/ledger-hours.ts";
 import type { DataQuestion, DataReply, SeenAccess } from "./data-messages.ts";
 
@@ -15,6 +16,8 @@ export interface PageWorkerData {
   readonly tls?: { readonly certFile: string; readonly keyFile: string } | undefined;
   /** The buffer's file, for trends of earlier; absent: there is none to read. */
   readonly bufferFile?: string | undefined;
+  /** The settings that commands on the page name; absent: they are at their usual place. */
+  readonly named?: SettingsToName | undefined;
 }
 
 /** Bounds of the heap of the page's worker: several times what 1,000 sources with ten viewers take. */

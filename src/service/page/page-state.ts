@@ -33,6 +33,8 @@ const MAX_DETAILS = 32;
 /** The page's knowledge of the service: the newest state, and as much of the past as it keeps, each within its bound. */
 export class PageState {
   head: PageHead | undefined;
+  /** Option that names the settings in commands, with a space before it; empty: they are at their usual place. */
+  option = "";
   #order: readonly string[] = [];
   readonly #sources = new Map<string, PageSource>();
   readonly #glimpses = new Map<string, Sample>();

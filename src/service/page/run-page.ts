@@ -36,7 +36,7 @@ export async function runPage(port: MessagePort, options: RunPageOptions): Promi
   const log = logOver(post);
   const stop = new AbortController();
   post({ type: "started" });
-  const pages = new LivePages({ post });
+  const pages = new LivePages({ post, named: options.named });
   const questions = new Questions(post);
   port.on("message", (message: ToPage) => {
     if (message.type === "stop") stop.abort();

@@ -96,6 +96,7 @@ export function toldHead(head: PageHead, state: PageState, nowMs: number): ToldH
     version,
     collector,
     startedAt,
+    option: state.option,
     summary: summaryOf(state.sources, sinks),
     sums: sumsOf(head, state),
     alarms: alarms.map(({ text, since }) => ({ text, since })),

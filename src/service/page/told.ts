@@ -114,6 +114,8 @@ export interface ToldHead {
   readonly version: string;
   readonly collector: string;
   readonly startedAt: string;
+  /** Behind the verb of a command, with a space before it: it names the settings; empty: they are at their usual place. */
+  readonly option: string;
   readonly summary: string;
   readonly sums: ToldSums;
   readonly alarms: readonly { readonly text: string; readonly since: string }[];
