@@ -1,6 +1,7 @@
 import { expect, it } from "vitest";
 import { temporaryFolder } from "../api/server/testing.ts";
-import { AGAIN_WITH_SUDO, commandsAsTyped } from "./printed-commands.ts";
+import { writeJson } from "./lines.ts";
+import { AGAIN_WITH_SUDO, commandsAsTyped, settingsToName } from "./printed-commands.ts";
 import { runCommandWith, settingsFile } from "./testing.ts";
 
 const verbs = ["status", "probe", "source set", "read"];
@@ -15,6 +16,23 @@ it.each([
 ])("names the settings in %s", (text, printed) => {
   expect(commandsAsTyped(text, at("plant.yaml"))).toBe(printed);
   for (const usual of [undefined, "/etc/collector/collector.yaml"]) expect(commandsAsTyped(text, at(usual))).toBe(text);
+});
+
+it("names them in the sentences of JSON, and leaves what devices say as it is", () => {
+  const out: string[] = [];
+  const stdout = { write: (text: string) => out.push(text) } as never;
+  const value = { next_step: "`collector probe a`", warnings: [{ text: "`collector read a`" }], value: "collector probe a" };
+  writeJson({ stdout, typed: at("plant.yaml") }, value);
+  expect(JSON.parse(out.join(""))).toEqual({
+    next_step: "`collector probe -c plant.yaml a`",
+    warnings: [{ text: "`collector read -c plant.yaml a`" }],
+    value: "collector probe a",
+  });
+});
+
+it("gives a service the whole path of its settings, where they are not at their usual place", () => {
+  expect(settingsToName(at("/srv/plant.yaml"))).toEqual({ config: "/srv/plant.yaml", verbs });
+  expect([at(), at("/etc/collector/collector.yaml"), undefined].map(settingsToName)).toEqual([undefined, undefined, undefined]);
 });
 
 it("prints the whole command again where it needs root", () => {

@@ -26,6 +26,19 @@ const refused = {
   err: Object.assign(new Error("connect ECONNREFUSED 10.0.0.5:502"), { code: "ECONNREFUSED" }),
 };
 
+test("commands in texts for people are completed, in words and in next steps", () => {
+  const complete = (text: string) => text.replaceAll("collector probe", "collector probe -c a.yaml");
+  const [line] = logged({ complete, format: "json" }, (log) =>
+    log.warn({ nextStep: "`collector probe x`", detail: "see collector probe", source: "collector probe" }, "collector probe y"),
+  );
+  expect(JSON.parse(line ?? "")).toMatchObject({
+    nextStep: "`collector probe -c a.yaml x`",
+    detail: "see collector probe -c a.yaml",
+    source: "collector probe",
+    msg: "collector probe -c a.yaml y",
+  });
+});
+
 describe("text", () => {
   test("lays out the fields of a state change", () => {
     const { err, ...fields } = refused;

@@ -154,7 +154,7 @@ describe.skipIf(missing !== undefined)("one collector with all these faults at o
   /** Its page in one window, which is loaded once. */
   let visit: Visit;
   const folder = (): string => path.dirname(collector.settingsFile);
-  /** What the next steps that mend nothing have printed, by the names of their faults. */
+  /** Answers of the next steps that mend nothing, by the names of their faults. */
   const printed = new Map<string, string>();
 
   beforeAll(async () => {
@@ -188,7 +188,7 @@ describe.skipIf(missing !== undefined)("one collector with all these faults at o
       await delay(LOOK_AT_PAGE_EVERY_MS);
       unsaid = await unsaidOf(on, faults, status, of.settingsFile);
     }
-    // What a device or broker answers is now this and now that.
+    // A device or broker answers now this and now that.
     while (unsaid.length > 0 && performance.now() < untilMs) {
       status = (await cabinet.type(of, STATUS)).out;
       unsaid = await unsaidOf(on, faults, status, of.settingsFile);
@@ -297,7 +297,7 @@ describe.skipIf(missing !== undefined)("one collector with all these faults at o
       `collector pki export ${certificate}`,
       "collector variables set byte-order level --address holding:20@CDAB",
       "collector variables add no-variables temperature holding:0",
-      // What was refused of its status and metadata is published over the next connection.
+      // Status and metadata that were refused are published over the next connection.
       "collector sink set broker-rights client_id=hall-3",
       // With TLS its certificate is refused like the other's.
       "sudo collector sink set plain-on-tls tls.ca_file=ca.pem",

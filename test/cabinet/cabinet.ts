@@ -102,7 +102,7 @@ export async function startCabinet(): Promise<Cabinet> {
       const folder = path.dirname(collector.settingsFile);
       // nsenter begins at the root.
       const there = `cd ${folder} && ${line}`;
-      // What asks somebody needs a terminal.
+      // A prompt needs a terminal.
       const shell = input === undefined ? ["bash", "-c", there] : ["script", "-qec", there, "/dev/null"];
       const env = { PATH: `${path.join(folder, "tools")}:${process.env["PATH"]}`, COLUMNS: "80", LINES: "24" };
       return run(["nsenter", ...enter, ...shell], env, input).then(({ code, out, err }) => {

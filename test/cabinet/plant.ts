@@ -150,8 +150,10 @@ export class Plant {
   }
 
   /** DER of a client's certificate, which the server that trusts nobody trusts from now on. */
-  trust(certificate: Uint8Array): Promise<void> {
-    return this.#strict?.trust(certificate) ?? Promise.resolve();
+  async trust(certificate: Uint8Array): Promise<void> {
+    await this.#strict?.trust(certificate);
+    // A source that is changed does not wait for its next try.
+    await this.#api?.patch(`/v2/data-sources/${this.#uuids.get("untrusted-client")}`, { readout_interval: 2 });
   }
 
   /** A data source and a data sink that are well, of a collector that this API has not seen before; its uuid. */

@@ -2,7 +2,7 @@ import type { ServerResponse } from "node:http";
 import { PassThrough } from "node:stream";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { reported } from "../../model/testing/warnings.ts";
-import { LivePages } from "./live-pages.ts";
+import { LivePages, type LivePagesOptions } from "./live-pages.ts";
 import type { FromPage } from "./messages.ts";
 import type { PageAddress } from "./pages.ts";
 import { HEAD, reportOf, TestService, uuidOf } from "./testing.ts";
@@ -27,9 +27,10 @@ function viewer() {
   };
 }
 
-function pagesOf(service = new TestService()) {
+function pagesOf(service = new TestService(), options: Pick<LivePagesOptions, "named"> = {}) {
   const asks: Extract<FromPage, { type: "ask" }>[] = [];
   const pages: LivePages = new LivePages({
+    ...options,
     post(message) {
       if (message.type !== "ask") return;
       asks.push(message);
@@ -38,6 +39,29 @@ function pagesOf(service = new TestService()) {
   });
   return { pages, asks, service };
 }
+
+it("names settings that are not at their usual place in each command, with scripts and without", async () => {
+  const named = { config: "/srv/o'hara.yaml", verbs: ["probe", "plan", "watch"] };
+  const { pages } = pagesOf(new TestService(), { named: { ...named, config: "/srv/plant.yaml" } });
+  const { response, read } = viewer();
+  const textOf = async (from: LivePages, address: PageAddress): Promise<string> => {
+    const loading = from.load(address);
+    await vi.advanceTimersByTimeAsync(2000);
+    return (await loading)?.main.text ?? "";
+  };
+  expect(await textOf(pages, OVERVIEW)).toContain("<code>collector probe -c /srv/plant.yaml press-2</code>");
+  expect(await textOf(pages, detailOf(2))).toContain("<code>collector watch -c /srv/plant.yaml press-2</code>");
+  expect(pages.watch(OVERVIEW, "", response, () => true)).toBe(true);
+  const told = read();
+  expect(told).toContain("`collector probe -c /srv/plant.yaml press-2`");
+  expect(told).toContain('"option":" -c /srv/plant.yaml"');
+  expect(told).not.toContain("`collector probe press-2");
+  pages.close();
+  // A path that no shell takes as a word.
+  const others = pagesOf(new TestService(), { named }).pages;
+  expect(await textOf(others, OVERVIEW)).toContain("<code>collector probe -c FILE press-2</code>");
+  others.close();
+});
 
 describe("what the reading thread is asked", () => {
   it("is nothing of the sources while nobody looks, and once a second for ten who do", async () => {

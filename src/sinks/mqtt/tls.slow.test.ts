@@ -133,7 +133,7 @@ test.each([
   expect(tlsReason(Object.assign(new Error("x"), { code }), "h:8883", settings, "hall-3")?.message).toMatch(words);
 });
 
-test("of a certificate that is not known here the next step names it, and gives it to the sink", () => {
+test("the next step gives the sink a certificate that is not known here", () => {
   const stepFor = (code: string) => tlsReason(Object.assign(new Error("x"), { code }), "h:8883", {}, "hall-3")?.nextStep;
   const command = "as ca.pem, and type `sudo collector sink set hall-3 tls.ca_file=ca.pem`.";
   expect(stepFor("DEPTH_ZERO_SELF_SIGNED_CERT")).toBe(`Copy the server's certificate (PEM) from the server to this machine, ${command}`);
