@@ -191,6 +191,8 @@ async function closeSession({ channel, closeRequest, timeoutMs }: OpenedSession,
   if (!ended) server.lost(timeoutMs);
 }
 
+const isEncoded = ({ address }: Point<OpcuaAddress>): boolean => address.kind === "resolved" && address.isEncoded === true;
+
 class OpcuaSession implements Session<OpcuaAddress, OpcuaRead, Limits> {
   readonly limits: Limits;
   readonly #opened: OpenedSession;
@@ -307,11 +309,7 @@ class OpcuaSession implements Session<OpcuaAddress, OpcuaRead, Limits> {
   async #read(request: OpcuaRead, ctx: DriverContext): Promise<readonly Reading[]> {
     this.#usedAt = performance.now();
     const { nodes, places } = await this.#nodesFor(request, ctx);
-    if (request.points.every(({ address }) => address.kind === "resolved" && address.isEncoded))
-      return this.#encodedOf(
-        places.map((place) => nodes[place] as ReadValueId),
-        ctx,
-      );
+    if (request.points.some(isEncoded)) return this.#encodedOf(request, { nodes, places }, ctx);
     const sent = await this.#sentOf(request, { nodes, places }, ctx);
     if (sent instanceof FaultError) return request.points.map(() => ({ quality: "bad", fault: sent.fault, detail: sent.message }));
     const { values, earlier } = sent;
@@ -323,13 +321,16 @@ class OpcuaSession implements Session<OpcuaAddress, OpcuaRead, Limits> {
     return readings;
   }
 
-  /** The values as the server encodes them. */
-  async #encodedOf(nodes: readonly ReadValueId[], ctx: CallContext): Promise<readonly Reading[]> {
+  /** Values as the server encodes them, and beside them those of the same read. A subscription has no part in it. */
+  async #encodedOf(request: OpcuaRead, { nodes, places }: Nodes, ctx: CallContext): Promise<readonly Reading[]> {
     const { values } = await readNodes(this.#opened, nodes, ctx);
-    return values.map(({ encoded }): Reading => {
-      if (encoded) return { quality: "good", value: [...encoded] };
+    const readingOf = (point: Point<OpcuaAddress>, i: number): Reading => {
+      const value = values[places[i] ?? 0];
+      if (!isEncoded(point)) return this.#readingOf(point, value);
+      if (value?.encoded) return { quality: "good", value: [...value.encoded] };
       return { quality: "bad", fault: "device_error", detail: "the value is too long to be shown as it is encoded" };
-    });
+    };
+    return this.#json.decoded(values, () => request.points.map(readingOf));
   }
 
   #readingAt(point: Point<OpcuaAddress>, place: number, { values, earlier, isSent }: Sent): Reading {
@@ -466,7 +467,7 @@ class OpcuaSession implements Session<OpcuaAddress, OpcuaRead, Limits> {
     const known = this.#nodes.get(request);
     if (known) return known;
     const keys = new Map<string, number>();
-    const hasParts = request.points.some(({ address }) => address.select);
+    const hasParts = request.points.some((point) => point.address.select || isEncoded(point));
     const ids: NodeId[] = [];
     const places = request.points.map(({ address }, i) => {
       const at = resolved(address);

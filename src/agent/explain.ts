@@ -98,14 +98,14 @@ export class Explaining {
       points: [
         { index: 0, ...bytes },
         ...orders.map((order, i): Point => ({ index: i + 1, address: order.address, type })),
-        // The variable itself, where no order is its own; bytes with more around them have their own request.
-        ...(form !== null || orders.some(({ isConfigured }) => isConfigured) ? [] : [{ index: orders.length + 1, address, type }]),
+        // The variable itself, where no order is its own.
+        ...(orders.some(({ isConfigured }) => isConfigured) ? [] : [{ index: orders.length + 1, address, type }]),
       ],
       settle: (readings) => {
         asked.view =
           readings instanceof Error
             ? { state: "failed", detail: readings.message }
-            : viewOf({ ...places, form }, readings, (reading) => valueText(reading.value, type));
+            : viewOf({ ...places, form }, readings, (reading) => valueText(reading.value, reading.type ?? type));
       },
     });
     return asked.view;

@@ -159,10 +159,10 @@ describe.skipIf(missing !== undefined)("one collector with all these faults at o
 
   beforeAll(async () => {
     cabinet = await startCabinet();
-    const opening = isChromiumMissing ? undefined : cabinet.browser();
-    // Awaited below.
-    opening?.catch(() => {});
     collector = await cabinet.collector("cabinet", { settings: SETTINGS, policy: POLICY, pagePort: Number(new URL(PAGE).port) });
+    // While the faults come about.
+    const opening = isChromiumMissing ? undefined : cabinet.browser();
+    opening?.catch(() => {});
     for (const kind of ["sink", "source"] as const) await changeKeptOptions(collector.stateDir, kind, () => KEPT[kind]);
     await collector.adminKey();
     const { collector: uuid } = await collector.status();

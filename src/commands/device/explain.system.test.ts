@@ -243,11 +243,12 @@ it.each([
   await expect.poll(() => agent.reports()[0]?.status.state.type, { timeout: 30_000 }).toBe("OK");
   const each = async ({ name }: { readonly name: string }) => {
     const { out } = await run("explain", "machine-1", name, "--json");
-    const { bytes, orders, variable: found } = JSON.parse(out);
+    const { bytes, now, orders, variable: found } = JSON.parse(out);
     expect([name, found.quality]).toEqual([name, "good"]);
     expect(bytes, name).toMatch(/^(?:[0-9a-f]{2})+$/);
+    expect([name, typeof now, Array.isArray(now)]).toEqual([name, typeof found.value, Array.isArray(found.value)]);
     expect(orders).toEqual([]);
-    if (name === "REAL" || name === "FLOAT32") expect(BEHIND_HEAD[type]?.(Buffer.from(bytes, "hex"))).toBeCloseTo(found.value, 4);
+    if (name === "REAL" || name === "FLOAT32") expect(BEHIND_HEAD[type]?.(Buffer.from(bytes, "hex"))).toBeCloseTo(now, 4);
   };
   expect(variables.length).toBeGreaterThan(2);
   await Promise.all(variables.map(each));
