@@ -1,36 +1,25 @@
 import type { JSX } from "preact";
 import { formatDuration } from "../base/duration.ts";
-import type { ToldHour, ToldLedger, ToldSink } from "../service/page/told.ts";
+import type { SinkAnswer, ToldHour, ToldLedger, ToldSink } from "../service/page/told.ts";
 import { useData } from "./data.ts";
-import { useFeed } from "./state.ts";
 import { TimelineStrip } from "./timeline.tsx";
 import { Age, Badge, countWords, Fact, Facts, Notes, Paragraphs, Time, Trouble, Wide } from "./words.tsx";
 
 /** One data sink: its state, backlog, ledger and losses. */
-export function SinkPage({ name }: { readonly name: string }): JSX.Element {
-  const feed = useFeed();
-  const all = (feed.part("sinks") ?? []).flatMap((uuid) => feed.piece<ToldSink>(`k-${uuid}`) ?? []);
-  const sink = all.find((one) => one.name === name || one.uuid === name.toLowerCase());
-  if (!sink)
-    return (
-      <>
-        <h1>{name}</h1>
-        <p>{feed.part("head") ? "There is no data sink of this name." : "The state follows in a moment."}</p>
-      </>
-    );
-  const { type, endpoint, level, state, since, trouble, words, notes, moreNotes, ledger, hours } = sink;
+export function SinkPage({ sink }: { readonly sink: ToldSink }): JSX.Element {
+  const { name, type, endpoint, level, state, since, trouble, words, notes, moreNotes, ledger, hours } = sink;
   return (
     <>
       <p class="crumb">
         <a href="/#sinks">All data sinks</a>
       </p>
       <h1 class="cut" title={name}>
-        {sink.name}
+        {name}
       </h1>
       <p class="faint">
         {type} {endpoint}
       </p>
-      <section id="state" class={`card ${level}`} data-sink={sink.name} aria-label="State">
+      <section id="state" class={`card ${level}`} data-sink={name} aria-label="State">
         <p class="large">
           <Badge level={level} words={state} /> <span class="faint">for </span>
           <Age iso={since} />
@@ -47,13 +36,6 @@ export function SinkPage({ name }: { readonly name: string }): JSX.Element {
       {ledger ? <Ledger ledger={ledger} hours={hours} /> : <p>It keeps no account.</p>}
     </>
   );
-}
-
-/** Answer of `/data/sink`, as far as it is shown here. */
-interface SinkAnswer {
-  readonly backlog_hours: number | null;
-  readonly rate: { readonly accepted_per_s: number; readonly delivered_per_s: number } | null;
-  readonly certificates: readonly { readonly kind: string; readonly name: string; readonly not_after: string }[];
 }
 
 const ASK_EVERY_MS = 5000;
@@ -76,8 +58,8 @@ function SinkData({ uuid }: { readonly uuid: string }): JSX.Element | null {
             ? "not known yet"
             : `${rate.accepted_per_s.toFixed(1)} values a second come, ${rate.delivered_per_s.toFixed(1)} are delivered`}
         </Fact>
-        {certificates.map(({ kind, name, not_after: end }) => (
-          <Fact key={kind + name} label={`Certificate ${kind}`}>
+        {certificates.map(({ kind, name, thumbprint, not_after: end }) => (
+          <Fact key={kind + thumbprint} label={`Certificate ${kind}`}>
             {name}, until <Time iso={end} />
           </Fact>
         ))}
@@ -115,8 +97,9 @@ function Ledger({ ledger, hours }: { readonly ledger: ToldLedger; readonly hours
             </tr>
           </thead>
           <tbody>
-            {hours.map(({ at, accepted, delivered, unconfirmed, dropped: lost, pending }) => (
-              <tr key={at}>
+            {hours.map(({ at, accepted, delivered, unconfirmed, dropped: lost, pending }, place) => (
+              // An hour comes twice where the clock was set back.
+              <tr key={place}>
                 <th scope="row">
                   <Time iso={new Date(at).toISOString()} />
                 </th>

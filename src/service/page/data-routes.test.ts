@@ -130,10 +130,27 @@ describe("answers as JSON", () => {
     expect((await ask("/data/capture?source=press-1", { type: "frames", frames: "not_kept" })).status).toBe(409);
   });
 
-  it("ask the service 64 questions at once at most", async () => {
+  it("ask the service one question at a time, and not above 64 that wait", async () => {
+    let [waiting, most, posted] = [0, 0, 0];
+    const questions: Questions = new Questions((message) => {
+      most = Math.max(most, ++waiting);
+      posted++;
+      setImmediate(() => {
+        waiting--;
+        if (message.type === "question") questions.take(message.id, posted === 3 ? undefined : { type: "timeline", spans: [] });
+      });
+    });
+    const replies = await Promise.all(Array.from({ length: 100 }, () => questions.ask({ type: "timeline", uuid: uuidOf(1) })));
+    // One could not be answered, and held up none.
+    expect([most, posted, replies.filter((reply) => reply !== undefined).length]).toEqual([1, 64, 63]);
+  });
+
+  it("ask the next question where one has no answer in time", async () => {
     let posted = 0;
     const questions = new Questions(() => posted++, 20);
-    const replies = await Promise.all(Array.from({ length: 100 }, () => questions.ask({ type: "timeline", uuid: uuidOf(1) })));
-    expect([posted, replies.filter((reply) => reply !== undefined)]).toEqual([64, []]);
+    const replies = await Promise.all(Array.from({ length: 2 }, () => questions.ask({ type: "timeline", uuid: uuidOf(1) })));
+    expect(replies).toEqual([undefined, undefined]);
+    expect(await questions.ask({ type: "timeline", uuid: uuidOf(1) })).toBeUndefined();
+    expect(posted).toBe(2);
   });
 });

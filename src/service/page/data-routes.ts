@@ -81,7 +81,7 @@ async function ofBuffer(query: URLSearchParams, { buffer, source: find }: DataDe
   try {
     const found = await buffer?.read({ source: source.uuid, ...span });
     if (found === "busy") return refused(503, "another trend is being read from the buffer; try again");
-    return jsonAnswer(200, bufferTrendAnswer(found));
+    return jsonAnswer(200, bufferTrendAnswer(found, source.interval_ms));
   } catch (error) {
     return refused(503, `the buffer cannot be read: ${messageOf(error)}`);
   }
@@ -107,7 +107,8 @@ async function events(query: URLSearchParams, { questions }: DataDeps): Promise<
   if (limit === undefined || limit === 0) return refused(400, `limit: expected a number from 1 to ${MAX_EVENTS}`);
   const search = query.get("search") ?? "";
   if (search.length > MAX_SEARCH) return refused(400, `search: expected at most ${MAX_SEARCH} characters`);
-  const reply = await questions.ask({ type: "events", after, search, limit });
+  const about = query.get("about") ?? undefined;
+  const reply = await questions.ask({ type: "events", after, search, about, limit });
   return reply ? jsonAnswer(200, { events: reply.events, more: reply.more } satisfies EventsAnswer) : LATE;
 }
 

@@ -69,7 +69,7 @@ export type ToPage =
       readonly hours: ReadonlyMap<string, readonly LedgerHour[]>;
     }
   /** Answers a question. */
-  | { readonly type: "reply"; readonly id: number; readonly reply: DataReply }
+  | { readonly type: "reply"; readonly id: number; readonly reply: DataReply | undefined }
   | { readonly type: "stop" };
 
 export interface SourceChanges {

@@ -86,7 +86,11 @@ export class TestService {
   readonly ledgers = new LedgerHours();
   readonly accesses: SeenAccess[] = [];
   /** By type of question. */
-  replies: Partial<Record<DataQuestion["type"], DataReply>> = {};
+  replies: Partial<Record<DataQuestion["type"], DataReply>> = {
+    events: { type: "events", events: [], more: 0 },
+    timeline: { type: "timeline", spans: [] },
+    sink: { type: "sink", found: { sink: sinkOf(), hours: [], certificates: [] } },
+  };
   readonly questions: DataQuestion[] = [];
   readonly asks: Extract<FromPage, { type: "ask" }>[] = [];
   readonly told: ToPage[] = [];

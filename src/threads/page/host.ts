@@ -2,12 +2,11 @@ import type { Sample } from "../../agent/live-values.ts";
 import { sleep } from "../../base/timer.ts";
 import { SupervisedWorker } from "../../lib/thread/host.ts";
 import { type Warning, warning } from "../../model/warning.ts";
+import type { DataQuestion, DataReply } from "../../service/page/data-messages.ts";
 import { SourceFeed } from "../../service/page/feed.ts";
 import { type FromPage, PAGE_HEAP, type SourceView, type ToPage } from "../../service/page/messages.ts";
 import type { PageHostOptions, ServedPage } from "../../service/page/served.ts";
 
-/** Changes of sources while nobody looks are told this long after the first of several. */
-const TELL_AFTER_MS = 1000;
 const STOP_MS = 2000;
 const NO_SAMPLES: ReadonlyMap<string, Sample> = new Map();
 
@@ -17,7 +16,6 @@ export class PageHost implements ServedPage {
   readonly #feed: SourceFeed;
   readonly #worker: SupervisedWorker<FromPage>;
   readonly #stop = new AbortController();
-  #telling: NodeJS.Timeout | undefined;
   /** One walk over the sources at a time. Never rejects. */
   #walk: Promise<unknown> = Promise.resolve();
   #trouble: string | undefined;
@@ -41,27 +39,16 @@ export class PageHost implements ServedPage {
     return this.#trouble === undefined ? [] : [warning("page_ended", this.#trouble)];
   }
 
-  /** A source has changed: the page keeps the changes of state also while nobody looks. */
-  sourceChanged(): void {
-    this.#telling ??= setTimeout(() => {
-      this.#telling = undefined;
-      void this.#inTurn(() => this.#tell());
-    }, TELL_AFTER_MS);
-  }
-
   /** Never throws. */
   stop(): Promise<void> {
     this.#stop.abort();
-    clearTimeout(this.#telling);
     return this.#worker.stop(STOP_MS);
   }
 
   #onMessage(message: FromPage): void {
     const { log } = this.#options;
-    if (message.type === "started") {
-      this.#feed.forget();
-      this.sourceChanged();
-    } else if (message.type === "ask") void this.#inTurn(() => this.#answer(message));
+    if (message.type === "started") this.#feed.forget();
+    else if (message.type === "ask") void this.#inTurn(() => this.#answer(message));
     else if (message.type === "question") this.#reply(message);
     else if (message.type === "access") this.#options.data.seen(message.access);
     else if (message.type === "listening") log.info({ url: message.url }, "the page is served");
@@ -77,14 +64,10 @@ export class PageHost implements ServedPage {
     return this.#walk as Promise<void>;
   }
 
-  async #tell(samples?: Map<string, Sample>): Promise<void> {
-    const changes = await this.#feed.changes(samples);
-    if (changes) this.#post(changes);
-  }
-
   async #answer({ id, scope, looks }: Extract<FromPage, { type: "ask" }>): Promise<void> {
     const samples = scope === "all" ? new Map<string, Sample>() : undefined;
-    if (samples) await this.#tell(samples);
+    const changes = samples && (await this.#feed.changes(samples));
+    if (changes) this.#post(changes);
     const views: SourceView[] = [];
     for (const look of looks) {
       const view = this.#feed.view(look);
@@ -104,10 +87,15 @@ export class PageHost implements ServedPage {
 
   /** Questions of viewers are rare, and each is a slice of its own. */
   #reply({ id, question }: Extract<FromPage, { type: "question" }>): void {
+    this.#post({ type: "reply", id, reply: this.#replyTo(question) });
+  }
+
+  #replyTo(question: DataQuestion): DataReply | undefined {
     try {
-      this.#post({ type: "reply", id, reply: this.#options.data.reply(question) });
+      return this.#options.data.reply(question);
     } catch (error) {
       this.#options.log.error({ err: error, question: question.type }, "a question of the page could not be answered");
+      return undefined;
     }
   }
 
