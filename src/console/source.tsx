@@ -3,6 +3,7 @@ import { useState } from "preact/hooks";
 import { shellWord } from "../base/shell-word.ts";
 import type { ToldDetail, ToldPlan, ToldSource, ToldVariable } from "../service/page/told.ts";
 import { Chart, type ChartVariable } from "./chart.tsx";
+import { Explained } from "./explain.tsx";
 import { FramesSection } from "./frames.tsx";
 import { Sparkline } from "./line.tsx";
 import { EventTable } from "./log.tsx";
@@ -98,6 +99,7 @@ function Variables({
 }: VariablesProps): JSX.Element {
   const feed = useFeed();
   const [charted, setCharted] = useState<readonly ChartVariable[]>([]);
+  const [explained, setExplained] = useState<ChartVariable>();
   const toggle = (row: ToldVariable): void => {
     const { uuid: variable, name: label, unit } = row;
     const rest = charted.filter((one) => one.uuid !== variable);
@@ -128,6 +130,7 @@ function Variables({
         )}
       </p>
       {charted.length > 0 && <Chart source={uuid} variables={charted} />}
+      {explained && <Explained key={explained.uuid} source={{ uuid, name }} variable={explained} />}
       {rows.length > 0 && (
         <Wide label="Table of variables">
           <table class="plain">
@@ -145,9 +148,10 @@ function Variables({
                 <VariableRow
                   key={row.uuid}
                   row={row}
-                  source={name}
                   isCharted={charted.some((one) => one.uuid === row.uuid)}
+                  isExplained={explained?.uuid === row.uuid}
                   toggle={() => toggle(row)}
+                  explain={() => setExplained(explained?.uuid === row.uuid ? undefined : row)}
                 />
               ))}
             </tbody>
@@ -168,12 +172,13 @@ function Variables({
 
 interface VariableRowProps {
   readonly row: ToldVariable;
-  readonly source: string;
   readonly isCharted: boolean;
+  readonly isExplained: boolean;
   readonly toggle: () => void;
+  readonly explain: () => void;
 }
 
-function VariableRow({ row, source, isCharted, toggle }: VariableRowProps): JSX.Element {
+function VariableRow({ row, isCharted, isExplained, toggle, explain }: VariableRowProps): JSX.Element {
   const feed = useFeed();
   const { uuid, name, address, type, unit, value, raw, level, quality, reason, sourceTime, isSent } = row;
   return (
@@ -182,11 +187,9 @@ function VariableRow({ row, source, isCharted, toggle }: VariableRowProps): JSX.
         <button type="button" class="chart-toggle cut" aria-pressed={isCharted} title={`${name}: the last day as a chart`} onClick={toggle}>
           {name}
         </button>
-        {isCharted && (
-          <p>
-            <Command text={`collector explain ${shellWord(source, "SOURCE")} ${shellWord(name, "VARIABLE")}`} />
-          </p>
-        )}
+        <button type="button" class="quiet" aria-pressed={isExplained} aria-label={`Explain ${name}`} onClick={explain}>
+          Explain
+        </button>
       </th>
       <td data-field="value">
         <b>

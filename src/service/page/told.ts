@@ -1,4 +1,5 @@
 import type { SinkStatus } from "../../model/service-status.ts";
+import type { Explained, WireView } from "../../model/source-insight.ts";
 
 /**
  * The state that the console in the browser shows: the contract between the page's thread and `src/console`. A page is a set of parts by id, each of
@@ -324,6 +325,16 @@ export interface SinkAnswer {
     readonly thumbprint: string;
     readonly not_after: string;
   }[];
+}
+
+/** Answer of `/data/explain`: how one variable comes about. Values are JSON text, so that no digit is lost. */
+export interface ExplainAnswer extends Omit<Explained, "wire"> {
+  /** Null: no readout has ended since somebody looks. */
+  readonly variable: ToldVariable | null;
+  /** When that readout began, ISO 8601 UTC. */
+  readonly read_at: string | null;
+  /** The bytes in hexadecimal, the first 256, with how many more there are; null: the protocol has none to show. */
+  readonly wire: Exclude<WireView, { state: "read" }> | (Extract<WireView, { state: "read" }> & { readonly left_out: number }) | null;
 }
 
 /** Answer of `/data/frames`: the last exchange of a source. */
