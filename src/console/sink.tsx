@@ -7,7 +7,7 @@ import { Age, Badge, countWords, Fact, Facts, Notes, Paragraphs, Time, Trouble, 
 
 /** One data sink: its state, backlog, ledger and losses. */
 export function SinkPage({ sink }: { readonly sink: ToldSink }): JSX.Element {
-  const { name, type, endpoint, level, state, since, trouble, words, notes, moreNotes, ledger, hours } = sink;
+  const { name, type, endpoint, level, state, since, trouble, words, notes, moreNotes, clients, ledger, hours } = sink;
   return (
     <>
       <p class="crumb">
@@ -32,11 +32,54 @@ export function SinkPage({ sink }: { readonly sink: ToldSink }): JSX.Element {
         <h2 id="timeline-title">Last day</h2>
         <TimelineStrip of="sink" uuid={sink.uuid} />
       </section>
+      {clients && <Clients clients={clients} />}
       <SinkData uuid={sink.uuid} />
       {ledger ? <Ledger ledger={ledger} hours={hours} /> : <p>It keeps no account.</p>}
     </>
   );
 }
+
+/** Clients of the server that the sink hosts. */
+const Clients = ({ clients: { first, count } }: { readonly clients: NonNullable<ToldSink["clients"]> }): JSX.Element => (
+  <section id="clients" aria-labelledby="clients-title">
+    <h2 id="clients-title">Clients</h2>
+    {count === 0 && <p>No client is logged in.</p>}
+    {count > 0 && (
+      <Wide label="Clients that are logged in">
+        <table class="plain">
+          <thead>
+            <tr>
+              {["Client", "Address", "Security", "Since", "Subscriptions"].map((label) => (
+                <th key={label} scope="col">
+                  {label}
+                </th>
+              ))}
+            </tr>
+          </thead>
+          <tbody>
+            {first.map(({ name, address, security, since, subscriptions }, place) => (
+              // Several may have one name and address.
+              <tr key={place}>
+                <th scope="row">
+                  <span class="cut" title={name}>
+                    {name}
+                  </span>
+                </th>
+                <td>{address ?? "not connected now"}</td>
+                <td>{security ?? "–"}</td>
+                <td class="time">
+                  <Time iso={since} />
+                </td>
+                <td>{subscriptions}</td>
+              </tr>
+            ))}
+          </tbody>
+        </table>
+      </Wide>
+    )}
+    {count > first.length && <p>… {count - first.length} more</p>}
+  </section>
+);
 
 const ASK_EVERY_MS = 5000;
 const HOUR_MS = 3_600_000;

@@ -89,6 +89,7 @@ export function toldSink(sink: SinkStatus, state: PageState): ToldSink {
     words: sinkWords(sink),
     notes: notes.slice(0, MAX_NOTES_SHOWN),
     moreNotes: Math.max(0, notes.length - MAX_NOTES_SHOWN),
+    clients: sink.clients ?? null,
     ledger,
     hours: state.hoursOf(uuid),
   };

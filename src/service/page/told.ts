@@ -62,6 +62,8 @@ export interface ToldSink {
   readonly words: readonly string[];
   readonly notes: readonly string[];
   readonly moreNotes: number;
+  /** Of a server that it hosts; null: it hosts none, or is not open. */
+  readonly clients: SinkStatus["clients"] | null;
   /** Values; null: it keeps no account. */
   readonly ledger: ToldLedger | null;
   /** The newest first. */
