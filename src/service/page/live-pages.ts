@@ -70,7 +70,7 @@ export class LivePages {
     this.#ask();
   }
 
-  take(message: Exclude<ToPage, { type: "stop" | "reply" }>): void {
+  take(message: Exclude<ToPage, { type: "listen" | "stop" | "reply" }>): void {
     if (message.type === "sources") {
       this.state.takeSources(message);
       return;

@@ -158,6 +158,7 @@ export async function startTestPage(data: Partial<PageWorkerData> & { readonly r
   });
   const assets = loadAssets(await consoleOfSources());
   void runPage(port1, { listen: "127.0.0.1:0", retryMs: 50, ...data, assets });
+  port2.postMessage({ type: "listen" } satisfies ToPage);
   return {
     url: (await listening.promise).replace(/\/$/, ""),
     service,
