@@ -12,8 +12,7 @@ export interface CsvRow {
 }
 
 /**
- * Text of a file as a spreadsheet may have written it: UTF-8 or UTF-16 with a byte order mark, UTF-8 without one, else Windows-1252. Never
- * throws.
+ * Text of a file as a spreadsheet may have written it: UTF-8 or UTF-16 with or without a byte order mark, else Windows-1252. Never throws.
  */
 export const decodeText = (bytes: Uint8Array): string => [...textPieces(bytes)].join("");
 
@@ -30,8 +29,14 @@ export function* textPieces(bytes: Uint8Array): Generator<string> {
 function encodingOf(bytes: Uint8Array): "utf-16le" | "utf-16be" | "utf-8" | "windows-1252" {
   if (bytes[0] === 0xff && bytes[1] === 0xfe) return "utf-16le";
   if (bytes[0] === 0xfe && bytes[1] === 0xff) return "utf-16be";
+  // UTF-16 without a mark begins with characters of ASCII: every other byte is 0, which no text has otherwise.
+  if (bytes.length >= 4 && bytes[1] === 0 && bytes[3] === 0 && bytes[0] !== 0 && bytes[2] !== 0) return "utf-16le";
+  if (bytes.length >= 4 && bytes[0] === 0 && bytes[2] === 0 && bytes[1] !== 0 && bytes[3] !== 0) return "utf-16be";
   return isUtf8(bytes) ? "utf-8" : "windows-1252";
 }
+
+/** False: the encoding is a guess, Windows-1252. Pure. */
+export const isEncodingKnown = (bytes: Uint8Array): boolean => encodingOf(bytes) !== "windows-1252";
 
 /** The delimiter of which the line holds most outside quotes. */
 export function delimiterOf(header: string): Delimiter {

@@ -18,7 +18,7 @@ export type Row = (column: string) => string;
 export function csvTable(
   { text }: TagFile,
   columns: readonly string[],
-  entriesOf: (row: Row, line: number) => Iterable<TagEntry>,
+  entriesOf: (row: Row, line: number) => readonly TagEntry[],
 ): Iterable<TagEntry> | undefined {
   const head = headOf(text, columns);
   return head && rowsBelow(text, head, entriesOf);
@@ -48,7 +48,7 @@ function headOf(text: string, wanted: readonly string[]): Head | undefined {
 function* rowsBelow(
   text: string,
   { delimiter, columns, at }: Head,
-  entriesOf: (row: Row, line: number) => Iterable<TagEntry>,
+  entriesOf: (row: Row, line: number) => readonly TagEntry[],
 ): Generator<TagEntry> {
   const places = new Map(columns.map((column, place) => [column, place]));
   const rows = csvRows(text, delimiter, at + ROWS_FOR_A_TAG * MAX_ROWS);
@@ -56,8 +56,15 @@ function* rowsBelow(
   for (let n = 0; !row.done; row = rows.next(), n++) {
     const { line, fields, problem } = row.value;
     if (n <= at) continue;
+    const entries = problem === undefined ? entriesOf((column) => cellText(fields[places.get(column) ?? -1] ?? ""), line) : [];
     if (problem !== undefined) yield { place: line, problem };
-    else yield* entriesOf((column) => cellText(fields[places.get(column) ?? -1] ?? ""), line);
+    // Each field behind a delimiter too many stands in the column of another.
+    else if (fields.length > columns.length && fields.slice(columns.length).some((field) => field !== "") && entries.length > 0)
+      yield {
+        place: line,
+        problem: `has ${fields.length} fields, and the names of the columns are ${columns.length}: put a field that holds the delimiter (a decimal comma, too) into quotes`,
+      };
+    else yield* entries;
   }
   const { more, open } = row.value;
   const cut =

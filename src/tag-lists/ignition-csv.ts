@@ -25,7 +25,8 @@ export const ignitionCsv: TagListFormat = {
       // A row with the version of the format.
       if (row("path").startsWith("#") || type === FOLDER || type === "folder") return [];
       const name = nameOf(row);
-      if (type !== OPC && type !== "opc") return [{ place: line, name, problem: `is ${OTHERS[type] ?? `a tag of the type ${type}`}` }];
+      if (type !== OPC && type !== "opc")
+        return [{ place: line, name, problem: `is ${Object.hasOwn(OTHERS, type) ? OTHERS[type] : `a tag of the type ${type}`}` }];
       return [
         ignitionEntry(
           {

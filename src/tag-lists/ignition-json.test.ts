@@ -139,3 +139,17 @@ test("a bank of a FINS device that has another meaning here is refused", async (
   const list = await read([opc("a", "ns=1;s=[Plc]E00100"), opc("b", "ns=1;s=[Plc]D<Int32>100")], "fins");
   expect([list?.variables.map(({ address }) => address), list?.problemCount]).toEqual([["D<Int32>100"], 1]);
 });
+
+test("parameters that double in each instance stay bounded", async () => {
+  const parameters = { A: { value: "{A}{A}" } };
+  const inner = { name: "x", typeId: "T", tagType: "UdtInstance", parameters };
+  const item = { name: "p", valueSource: "opc", opcItemPath: "ns=1;s=[D]HR{A}" };
+  const type = { name: "T", tagType: "UdtType", parameters, tags: [inner, item] };
+  const tags = [
+    { name: "_types_", tagType: "Folder", tags: [type] },
+    { name: "i", tagType: "UdtInstance", typeId: "T", parameters: { A: { value: "1" } } },
+  ];
+  const list = await readList(JSON.stringify({ name: "", tags }));
+  for (const { address } of list?.variables ?? []) expect(address.length).toBeLessThan(5000);
+  expect(list?.problems.map(({ message }) => message)).toContain("is nested deeper than 50 levels");
+});

@@ -45,14 +45,16 @@ export function bound(value: unknown, parameters: Parameters): string | undefine
   // A binding to one parameter may be its bare name.
   if (isBinding && parameters.has(text)) return parameters.get(text);
   let isWhole = true;
+  let left = MAX_TEXT;
   const filled = text.replace(/\{([^{}]*)\}/g, (all, expression: string) => {
-    const part = termOf(expression, parameters);
+    const part = left < 0 ? undefined : termOf(expression, parameters);
     if (part === undefined) isWhole = false;
+    else left -= part.length;
     return part ?? all;
   });
+  if (left < 0) return undefined;
   // A plain text may hold braces that name no parameter.
-  if (!isBinding) return filled;
-  return isWhole && filled.length <= MAX_TEXT ? filled : undefined;
+  return isWhole || !isBinding ? filled : undefined;
 }
 
 function termOf(expression: string, parameters: Parameters): string | undefined {

@@ -1,4 +1,4 @@
-import type { Cells } from "../configuration/variable-file.ts";
+import { type Cells, parseNumber } from "../configuration/variable-file.ts";
 import type { Place, TagEntry, Wanted } from "./format.ts";
 import { lineThrough } from "./scaling.ts";
 
@@ -58,6 +58,8 @@ function scalingOf({ scaleMode, ends }: IgnitionTag): Pick<Cells, "factor" | "of
   if (!/^(linear|1)$/i.test(scaleMode)) return `the scale mode ${scaleMode} has no counterpart here; only Linear has`;
   if (ends.some((end) => end === ""))
     return "its linear scaling lacks a raw or a scaled end, which the file leaves out where it is Ignition's default; give both there";
-  const [rawLow, rawHigh, low, high] = ends.map(Number) as [number, number, number, number];
+  const [rawLow, rawHigh, low, high] = ends.map(parseNumber);
+  if (rawLow === undefined || rawHigh === undefined || low === undefined || high === undefined)
+    return "one of the four ends of its scaling is not a number";
   return lineThrough({ rawLow, rawHigh, low, high }) ?? "its scaling is not a line: both raw ends, or both scaled ends, are equal";
 }

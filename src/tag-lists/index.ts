@@ -1,3 +1,4 @@
+import { isEncodingKnown } from "../configuration/csv.ts";
 import type { TagFile, TagListFormat } from "./format.ts";
 import { ignitionCsv } from "./ignition-csv.ts";
 import { ignitionJson } from "./ignition-json.ts";
@@ -9,6 +10,7 @@ import { studio5000Csv } from "./studio5000-csv.ts";
 import { type Taken, type TakeRules, take } from "./take.ts";
 import { tiaTags } from "./tia-tags.ts";
 import { unknownJson } from "./unknown-json.ts";
+import { isZip } from "./zip.ts";
 
 /** Each is known by the content of a file; one file is of one of them. The last ones only say why a file is of none. */
 export const FORMATS: readonly TagListFormat[] = [
@@ -23,11 +25,13 @@ export const FORMATS: readonly TagListFormat[] = [
   unknownJson,
 ];
 
+const GUESSED = "the file is not UTF-8 and is read as Windows-1252: where names or remarks look wrong, save it as UTF-8";
+
 /** The variables that a tag list of another engineering program holds. Undefined: the file is not one. */
 export async function readTagList(file: TagFile, rules: TakeRules): Promise<Taken | undefined> {
   for (const format of FORMATS) {
     const taken = await take(format, file, rules);
-    if (taken) return taken;
+    if (taken) return isZip(file.bytes) || isEncodingKnown(file.bytes) ? taken : { ...taken, notes: [...taken.notes, GUESSED] };
   }
   return undefined;
 }

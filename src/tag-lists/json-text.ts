@@ -56,8 +56,16 @@ function closingQuote(text: string, open: number): number | undefined {
 }
 
 const BLANKS = /\s*/y;
-const TOKEN =
-  /(?:([{}[\],:])|"(?:[ !#-[\]-\u{10ffff}]|\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4}))*"|-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?|true|false|null)/uy;
+const TOKEN = /(?:([{}[\],:])|"|-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?|true|false|null)/uy;
+/** A part of a text that needs a look: an escape, right or wrong, or a sign that is not allowed. */
+const IN_TEXT = /\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4})|\\|[^\x20-\uffff]/g;
+
+/** True: all signs and escapes between two quotes are allowed. */
+function isText(text: string, from: number, to: number): boolean {
+  IN_TEXT.lastIndex = from;
+  for (let found = IN_TEXT.exec(text); found && found.index < to; found = IN_TEXT.exec(text)) if (found[0].length === 1) return false;
+  return true;
+}
 
 type Expected = "value" | "first" | "key" | "colon" | "next";
 
@@ -74,9 +82,11 @@ function faultAt(text: string): number {
     const token = TOKEN.exec(text);
     if (!token) return at;
     const sign = token[1];
-    const isText = token[0].startsWith('"');
+    const isQuote = token[0] === '"';
+    const end = isQuote ? closingQuote(text, at) : TOKEN.lastIndex - 1;
+    if (end === undefined || (isQuote && !isText(text, at + 1, end))) return at;
     if (expected === "key" || (expected === "first" && open.at(-1) === "{")) {
-      if (isText) expected = "colon";
+      if (isQuote) expected = "colon";
       else if (sign === "}" && expected === "first") {
         open.pop();
         expected = "next";
@@ -97,7 +107,7 @@ function faultAt(text: string): number {
       expected = "next";
     } else if (sign !== undefined) return at;
     else expected = "next";
-    at = TOKEN.lastIndex;
+    at = end + 1;
   }
 }
 

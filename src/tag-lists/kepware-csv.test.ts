@@ -65,3 +65,48 @@ test("a list that is cut off is refused as a whole", async () => {
   expect([list?.refused, list?.variables]).toEqual([true, []]);
   expect(problemsOf(list).at(-1)).toEqual(["3", expect.stringContaining("(2 of 17 fields): the rest seems to be missing")]);
 });
+
+test("a row with a delimiter too many, and one that lacks an end of its scaling, are refused: their numbers would be others", async () => {
+  const rows = [
+    "A,400001,Word,1,R/W,100,Linear,0,1000,0,1,5,Double,0,0,m,x,0",
+    "B,400002,Word,1,R/W,100,Linear,100,,0,50,Double,0,0,m,x,0",
+    "C,400003,constructor,1,R/W,100,,,,,,,,,,,",
+  ];
+  const list = await readList(`${[KEPWARE, ...rows].join("\n")}\n`);
+  expect(list?.variables).toEqual([]);
+  expect(problemsOf(list).map(([, message]) => message)).toEqual([
+    expect.stringMatching(/^has 18 fields, and the names of the columns are 17/),
+    expect.stringMatching(/^one of its four ends of the scaling/),
+    expect.stringMatching(/^the data type constructor has no counterpart/),
+  ]);
+});
+
+test("the address of a coil that a spreadsheet has made another register is refused", async () => {
+  const list = await readList(`${[KEPWARE, "A,12345,Boolean,1,RO,100", "B,400001,Word,1,RO,100"].join("\n")}\n`);
+  expect([list?.variables.map(({ name }) => name), problemsOf(list)]).toEqual([["B"], [["2 A", expect.stringContaining("dropped the 0")]]]);
+  const short = await readList(`${[KEPWARE, "A,12345,Boolean,1,RO,100", "B,40001,Word,1,RO,100"].join("\n")}\n`);
+  expect(short?.problems).toEqual([]);
+});
+
+test("encodings: UTF-16 without a mark is read, and what is a guess is said", async () => {
+  const text = `${KEPWARE}\nPr\u00fcfer,400001,Word,1,RO,100,,,,,,,,,"","",\n`;
+  const names = async (bytes: Buffer) => {
+    const list = await readList(bytes);
+    return [list?.variables[0]?.name, list?.notes.length];
+  };
+  expect(await names(Buffer.from(text))).toEqual(["Pr\u00fcfer", 0]);
+  expect(await names(Buffer.from(text, "utf16le"))).toEqual(["Pr\u00fcfer", 0]);
+  expect(await names(Buffer.from(text, "utf16le").swap16())).toEqual(["Pr\u00fcfer", 0]);
+  expect(await names(Buffer.from(text, "latin1"))).toEqual(["Pr\u00fcfer", 1]);
+});
+
+test("a list without a tag is refused, since --replace would delete everything for it", async () => {
+  const list = await readList(`${KEPWARE}\n`);
+  expect([list?.problemCount, problemsOf(list)[0]?.[1]]).toEqual([1, "holds no tags"]);
+});
+
+test("a cell of any length makes a sentence of a bounded one", async () => {
+  const list = await readList(`${KEPWARE}\n${"n".repeat(100_000)},400001,${"W".repeat(100_000)},1,RO,100\n`);
+  expect(list?.problems[0]?.message.length).toBeLessThan(1100);
+  expect(list?.problems[0]?.tags[0]?.name?.length).toBeLessThan(400);
+});

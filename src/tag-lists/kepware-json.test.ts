@@ -11,6 +11,7 @@ const tag = (name: string, address: string, type: number, more: object = {}) => 
   "servermain.TAG_SCALING_TYPE": 0,
   ...more,
 });
+const UNIT = "Kepware reads this device as unit 3: set unit=3 on the data source";
 const LINEAR = {
   "servermain.TAG_SCALING_TYPE": 1,
   "servermain.TAG_SCALING_RAW_LOW": 0,
@@ -69,7 +70,7 @@ test("a project of Kepware: groups, types by number, scaling; what cannot be rea
   ]);
   expect([list?.translated, list?.notes]).toEqual([
     { count: 1, example: { from: "400003", to: "400003@CDAB" } },
-    ["Kepware reads this device as unit 3: set unit=3 on the data source"],
+    [expect.stringMatching(/^the device does not say the order of words: First Word Low is taken/), UNIT],
   ]);
 });
 
@@ -102,7 +103,7 @@ test("the settings of a Modbus device decide what its addresses mean", async () 
     "400004@CDAB",
     "400007.0".replace("7", "8"),
     "400010[3]@CDAB",
-    "400020.10H",
+    "400021.10H",
     "000002",
     "the words of a value of 64 bit",
   ]);
@@ -112,8 +113,8 @@ test("the settings of a Modbus device decide what its addresses mean", async () 
     "400005@DCBA",
     "400007.14",
     "400009[3]@DCBA",
-    "400020.10H",
     "000001",
+    "the order of its characters is",
   ]);
 });
 
@@ -149,4 +150,19 @@ test("a broken project, and one of another program, are refused with the reason"
   ]);
   const other = await readList('{"nodes":[{"id":1}]}');
   expect(problemsOf(other)[0]?.[1]).toBe("is JSON, but neither a project of Kepware nor a tag export of Ignition");
+});
+
+test("a device of another Modbus driver of Kepware has its settings under another name; LBCD takes two registers", async () => {
+  const settings = { "modbus_rtu.DEVICE_ZERO_BASED_ADDRESSING": false, "modbus_rtu.DEVICE_FIRST_WORD_LOW": false };
+  const list = await readList(project(device("D", [tag("float", "400003", 8), tag("lot", "400005", 11)], settings)));
+  expect(variablesOf(list)).toEqual([
+    { name: "float", address: "400004@ABCD", type: "float32" },
+    { name: "lot", address: "400006@ABCD", type: "LBCD" },
+  ]);
+  expect(list?.notes).toEqual([]);
+});
+
+test("tags without their device have the remark about the order of words", async () => {
+  const list = await readList(JSON.stringify([tag("b", "400002", 8)]));
+  expect(list?.notes).toEqual([expect.stringMatching(/^the list does not say the order of words/)]);
 });

@@ -1,7 +1,7 @@
 import type { TagEntry, TagListFormat, Wanted } from "./format.ts";
 import { isObject, type JsonObject, objectsIn, textOf } from "./json-text.ts";
-import { modbusAddress } from "./kepware-modbus.ts";
-import { type KepwareTag, kepwareCells } from "./kepware-tag.ts";
+import { modbusAddress, saysWordOrder } from "./kepware-modbus.ts";
+import { isWide, type KepwareTag, kepwareCells, WORD_ORDER } from "./kepware-tag.ts";
 
 /** `servermain.TAG_DATA_TYPE`, as PTC's SDK for the Configuration API has it; arrays are 20 more. */
 const TYPES: Readonly<Record<number, string>> = {
@@ -108,7 +108,12 @@ function* tagEntries(one: JsonObject, scope: Scope, wanted: Wanted): Generator<T
   const address = scope.device && wanted.type === "modbus_tcp" ? modbusAddress(tag.address, tag.type, scope.device) : tag.address;
   if (typeof address !== "string") yield { ...at, name: tag.name, problem: address.problem };
   else yield { ...at, tag: { ...cells, address }, ...(address !== tag.address && { from: tag.address }) };
+  if (wanted.type === "modbus_tcp" && isWide(tag.type) && !(scope.device && saysWordOrder(scope.device)))
+    yield { ...(device !== undefined && { device }), note: scope.device ? ASSUMED_ORDER : WORD_ORDER };
 }
+
+const ASSUMED_ORDER =
+  "the device does not say the order of words: First Word Low is taken, which is Kepware's default; check a value of 32 bits with --try";
 
 const isOpcUaClient = (device: JsonObject | undefined): boolean =>
   /^OPC UA Client/i.test(textOf(device?.["servermain.MULTIPLE_TYPES_DEVICE_DRIVER"]));

@@ -18,10 +18,16 @@ interface ModbusDevice {
   readonly firstDwordLow: boolean;
 }
 
-const flag = (device: JsonObject, name: string, otherwise: boolean): boolean => {
-  const value = device[`modbus_ethernet.DEVICE_${name}`];
-  return typeof value === "boolean" ? value : otherwise;
+/** Settings begin with the name of their driver: `modbus_ethernet.DEVICE_FIRST_WORD_LOW`, and another one of serial lines. */
+const setting = (device: JsonObject, name: string): boolean | undefined => {
+  const key = Object.keys(device).find((one) => one.endsWith(`.DEVICE_${name}`));
+  const value = key === undefined ? undefined : device[key];
+  return typeof value === "boolean" ? value : undefined;
 };
+const flag = (device: JsonObject, name: string, otherwise: boolean): boolean => setting(device, name) ?? otherwise;
+
+/** False: the order of words is the default of the program. Pure. */
+export const saysWordOrder = (device: JsonObject): boolean => setting(device, "FIRST_WORD_LOW") !== undefined;
 
 const deviceOf = (device: JsonObject): ModbusDevice => ({
   subtractsOne: flag(device, "ZERO_BASED_ADDRESSING", true),
@@ -34,14 +40,15 @@ const deviceOf = (device: JsonObject): ModbusDevice => ({
 
 /** An address of a Modbus device in the form that counts from 1, with the order of its bytes; a problem: it has no such form. Pure. */
 export function modbusAddress(address: string, type: string, settings: JsonObject): string | { readonly problem: string } {
-  const match = /^([0134])(\d{4,5})(?:\.(\d{1,2}))?( ?\[\d+\](?: ?\[\d+\])?)?$/.exec(address);
-  // Texts (`400001.20H`) have an order of their own.
+  const match = /^([0134])(\d{4,5})(?:\.(\d{1,2})|(\.\d{1,3}[HL]))?( ?\[\d+\](?: ?\[\d+\])?)?$/.exec(address);
   if (!match) return address;
-  const [, area = "", digits = "", bit, count = ""] = match;
+  const [, area = "", digits = "", bit, text, count = ""] = match;
   const device = deviceOf(settings);
   const number = Number(digits) + (device.subtractsOne ? 0 : 1);
   const place = `${area}${String(number).padStart(digits.length, "0")}`;
   if (place.length > 6) return { problem: "there is no register of that number" };
+  // Texts (`400001.20H`) have an order of their own.
+  if (text !== undefined) return device.isModbusBytes ? `${place}${text}${count}` : { problem: SWAPPED_TEXT };
   if (bit !== undefined) return withBit(place, Number(bit), device);
   if (area === "0" || area === "1") return `${place}${count}`;
   if (!isWide(type)) return device.isModbusBytes ? `${place}${count}` : `${place}${count}@BADC`;
@@ -51,6 +58,9 @@ export function modbusAddress(address: string, type: string, settings: JsonObjec
   const order = device.firstWordLow ? (device.isModbusBytes ? "CDAB" : "DCBA") : device.isModbusBytes ? "ABCD" : "BADC";
   return `${place}${count.replaceAll(" ", "")}@${order}`;
 }
+
+const SWAPPED_TEXT =
+  "the order of its characters is not clear, because Modbus Byte Order is off in its device; add it with collector variables add and compare";
 
 function withBit(place: string, bit: number, { bitsFromZero, isModiconBits }: ModbusDevice): string | { readonly problem: string } {
   const fromZero = bitsFromZero ? bit : bit - 1;

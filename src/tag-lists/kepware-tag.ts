@@ -1,4 +1,4 @@
-import type { Cells } from "../configuration/variable-file.ts";
+import { type Cells, parseNumber } from "../configuration/variable-file.ts";
 import type { Wanted } from "./format.ts";
 import { lineThrough } from "./scaling.ts";
 
@@ -57,7 +57,7 @@ function typeOf(text: string, wanted: Wanted): { readonly type?: string } | { re
   // The address says how long a text or an array is: the driver knows.
   const isSaid = SAYS_TYPES.has(wanted.type) && !/bcd$/i.test(type);
   if (isArray || isSaid || /^(string|default|)$/i.test(type)) return {};
-  const known = TYPES[type.toLowerCase()];
+  const known = Object.hasOwn(TYPES, type.toLowerCase()) ? TYPES[type.toLowerCase()] : undefined;
   return known === undefined
     ? { problem: `the data type ${type} has no counterpart here; give the variable a type of its own` }
     : { type: known };
@@ -66,7 +66,9 @@ function typeOf(text: string, wanted: Wanted): { readonly type?: string } | { re
 function scalingOf({ mode, ends, isNegated }: KepwareScaling): Pick<Cells, "factor" | "offset"> | string {
   if (/^(none|)$/i.test(mode)) return {};
   if (!/^linear$/i.test(mode)) return `the scaling ${mode} has no counterpart here; only Linear has`;
-  const [rawLow, rawHigh, low, high] = ends.map((end) => Number(end.replace(",", "."))) as [number, number, number, number];
+  const [rawLow, rawHigh, low, high] = ends.map(parseNumber);
+  if (rawLow === undefined || rawHigh === undefined || low === undefined || high === undefined)
+    return "one of its four ends of the scaling (Raw Low, Raw High, Scaled Low, Scaled High) is not a number";
   return (
     lineThrough({ rawLow, rawHigh, low, high, isNegated }) ??
     "its scaling is not a line: Raw Low equals Raw High, or Scaled Low equals Scaled High"
@@ -74,4 +76,8 @@ function scalingOf({ mode, ends, isNegated }: KepwareScaling): Pick<Cells, "fact
 }
 
 /** True: the value takes several registers of Modbus, so that the order of words matters. Pure. */
-export const isWide = (type: string): boolean => /^(long|dword|float|llong|qword|double)( array)?$/i.test(type);
+export const isWide = (type: string): boolean => /^(long|dword|float|lbcd|llong|qword|double)( array)?$/i.test(type);
+
+/** The remark for a list that lacks the setting. */
+export const WORD_ORDER =
+  "the list does not say the order of words, which is First Word Low in a device of Kepware by default: check a value of 32 bits with --try, and set order=CDAB on the data source where it is wrong";

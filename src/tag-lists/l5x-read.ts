@@ -41,6 +41,9 @@ const MAX_KEPT = 300_000;
 const CLOSED = "External Access in the controller: None. It cannot be read";
 const IN_OUT = "an InOut parameter stands for another tag, which is a variable itself";
 
+/** Dimensions of an array in Logix at most. */
+const MAX_DIMENSIONS = 3;
+
 /** Hosts of packed BOOL begin so. */
 const HOST = "ZZZZZZZZZZ";
 
@@ -130,14 +133,16 @@ export class L5xReader implements XmlHandler {
 }
 
 function memberOf(attributes: Attributes, dimensions: string | undefined): Made {
+  const sizes = (dimensions ?? "")
+    .split(/[\s,]+/)
+    .filter((size) => size !== "")
+    .map(Number);
+  const isClear = sizes.length <= MAX_DIMENSIONS && sizes.every((size) => Number.isInteger(size) && size >= 0 && size < 2 ** 31);
   const closed = attributes.get("ExternalAccess") === "None" ? CLOSED : attributes.get("Usage") === "InOut" ? IN_OUT : undefined;
   return {
     name: attributes.get("Name") ?? "",
     type: attributes.get("DataType"),
-    dimensions: (dimensions ?? "")
-      .split(/[\s,]+/)
-      .map(Number)
-      .filter((size) => Number.isSafeInteger(size) && size > 0),
-    closed,
+    dimensions: isClear ? sizes.filter((size) => size > 0) : [],
+    closed: closed ?? (isClear ? undefined : `its dimensions ${JSON.stringify(dimensions)} are not up to three whole numbers`),
   };
 }

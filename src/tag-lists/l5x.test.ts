@@ -232,3 +232,14 @@ test("any elements in any order end in tags, problems or a refusal", async () =>
     { numRuns: 200 },
   );
 });
+
+test("a structure without members that show is named, and costs no time, whatever its dimensions", async () => {
+  const types =
+    '<DataTypes><DataType Name="E" Family="NoFamily"><Members><Member Name="h" DataType="SINT" Hidden="true"/></Members></DataType></DataTypes>';
+  const tags = [tag("a", "E"), tag("b", "E", 'Dimensions="2000000000 2000000000 2000000000"'), tag("c", "DINT", 'Dimensions="2 x"')];
+  expect(await read(project(`${types}<Tags>\n${tags.join("\n")}\n</Tags>`))).toEqual([
+    "5 a: its structure shows no members in this file; collector browse lists those that can be read",
+    "6 b: its structure shows no members in this file; collector browse lists those that can be read",
+    '7 c: its dimensions "2 x" are not up to three whole numbers',
+  ]);
+});

@@ -61,6 +61,8 @@ const MAX_ELEMENTS = 65_535;
 const MAX_NESTING = 30;
 const MAX_ALIASES = 16;
 
+const NO_MEMBERS = "its structure shows no members in this file; collector browse lists those that can be read";
+
 /** A place in the controller: what is declared there, and how it is written. */
 interface Target {
   readonly address: string;
@@ -91,7 +93,8 @@ class Expansion {
       return;
     }
     const count = this.#countOf(target.type, target.dimensions);
-    if (count > MAX_OF_TAG) yield { place: tag.line, name, problem: tooMany(count) };
+    if (!(count <= MAX_OF_TAG)) yield { place: tag.line, name, problem: tooMany(count) };
+    else if (count === 0) yield { place: tag.line, name, problem: NO_MEMBERS };
     else yield* this.#expand(target, name, tag.comment, tag.line);
   }
 

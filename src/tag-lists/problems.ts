@@ -4,6 +4,11 @@ import type { Place } from "./format.ts";
 const MAX_REASONS = 100;
 const MAX_PLACES = 10_000;
 
+/** UTF-16 units of a sentence, and of a name: cells of any length come from outside. */
+const MAX_MESSAGE = 1000;
+const MAX_NAME = 300;
+const clipped = (text: string, most: number): string => (text.length > most ? `${text.slice(0, most)}…` : text);
+
 /** One reason why tags are not taken. */
 export interface Problem {
   /** The sentence for the first of them. */
@@ -20,7 +25,8 @@ export class Problems {
   /** Counts the tags of reasons beyond those that are kept. */
   #others = 0;
 
-  add(message: string, place?: Place, name?: string): void {
+  add(whole: string, place?: Place, name?: string): void {
+    const message = clipped(whole, MAX_MESSAGE);
     const reason = message.replace(/"(?:[^"\\]|\\.)*"/g, '"').replace(/\d+/g, "0");
     let known = this.#byReason.get(reason);
     if (!known) {
@@ -34,7 +40,10 @@ export class Problems {
     known.count++;
     if (this.#places >= MAX_PLACES) return;
     this.#places++;
-    known.tags.push({ ...(place !== undefined && { place }), ...(name !== undefined && { name }) });
+    known.tags.push({
+      ...(place !== undefined && { place: typeof place === "string" ? clipped(place, MAX_NAME) : place }),
+      ...(name !== undefined && { name: clipped(name, MAX_NAME) }),
+    });
   }
 
   get count(): number {

@@ -183,3 +183,20 @@ test("arrays of structures are taken up to a bound", async () => {
   const own = 'TYPE "A"\nSTRUCT a : "A"; END_STRUCT;\nEND_TYPE\nDATA_BLOCK DB1\nSTRUCT\nx : "A";\nEND_STRUCT;\nEND_DATA_BLOCK';
   expect(await read(own, { type: "s7" })).toEqual(["6 DB1.x: its types contain themselves, or lie in each other too deep"]);
 });
+
+test("a block that is cut off refuses the file, since what follows is missing too", async () => {
+  const cut = "DATA_BLOCK DB7\nSTRUCT\nq : INT;\nEND_STRUCT;\nEND_DATA_BLOCK\nDATA_BLOCK DB8\nSTRUCT\nq : INT; r : RE";
+  expect(await read(cut, { type: "s7" })).toEqual(["6 refused: DATA_BLOCK has no END_DATA_BLOCK: the rest of the file is missing"]);
+});
+
+test("a place beyond 2^31 bits is not another place", async () => {
+  const far = "DATA_BLOCK DB1\nSTRUCT\na : ARRAY[0..536870911] OF BYTE;\nb : INT;\nc : BOOL;\nEND_STRUCT;\nEND_DATA_BLOCK";
+  const entries = await read(far, { type: "s7" });
+  expect(entries.slice(1)).toEqual(["4 DB1.b = DB1.DBW536870912 INT", "5 DB1.c = DB1.DBX536870914.0 BOOL"]);
+  expect(() => s7.parseAddress("DB1.DBW536870912", typeOf(s7, "INT"), s7.settings.parse({}))).toThrow();
+});
+
+test("an array of structures without members holds no value, whatever its bounds", async () => {
+  const empty = "DATA_BLOCK DB1\nSTRUCT\na : ARRAY[0..2000000000] OF STRUCT END_STRUCT;\nb : INT;\nEND_STRUCT;\nEND_DATA_BLOCK";
+  expect(await read(empty, { type: "s7" })).toEqual(["4 DB1.b = DB1.DBW0 INT"]);
+});

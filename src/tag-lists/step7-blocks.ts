@@ -23,6 +23,10 @@ function* entries(source: Source, wanted: Wanted): Generator<TagEntry> {
     yield { refusal: `holds data blocks of a SIMATIC S7, which data sources of the types s7 and s7plus read, not ${type}` };
     return;
   }
+  if (source.cut) {
+    yield { place: source.cut.line, refusal: source.cut.message };
+    return;
+  }
   for (const { line, message } of source.problems) yield { place: line, problem: message };
   if (source.blocks.length + source.problems.length === 0)
     yield { refusal: "declares no data block; export the block itself, with the PLC data types that it uses" };
@@ -64,8 +68,9 @@ function* blockEntries(block: Block, layout: Layout, type: "s7" | "s7plus", numb
   for (const member of members) {
     const path = [name, member.name];
     const count = layout.countOf(member.type);
-    if (count > MAX_OF_TAG) yield { place: member.line, name: textOf(path), problem: tooMany(count) };
-    else for (const place of layout.places(member, path, at)) yield entryOf(place, number);
+    if (!(count <= MAX_OF_TAG)) yield { place: member.line, name: textOf(path), problem: tooMany(count) };
+    // Elements without members are not walked through.
+    else if (count > 0) for (const place of layout.places(member, path, at)) yield entryOf(place, number);
     const known: boolean = at !== undefined;
     at = layout.behind(member.type, at);
     if (known && at === undefined && member !== members.at(-1))
@@ -93,11 +98,12 @@ const nameOf = (type: { readonly kind: "named"; readonly name: string } | { read
 /** `DB12.DBW4` with its type; undefined: its place is unknown. */
 function absolute({ at, word, length, count }: Place, block: number | undefined): Pick<Cells, "address" | "type"> | undefined {
   if (at === undefined || block === undefined) return undefined;
-  const byte = at >> 3;
+  // Shifts would wrap at 2^31 bits.
+  const byte = Math.floor(at / 8);
   const bits = bitsOf(word, length) ?? 0;
   const isText = word === "STRING" || word === "WSTRING";
   const width = isText || bits === 8 ? "B" : bits === 16 ? "W" : "D";
-  const where = bits === 1 ? `X${byte}.${at & 7}` : `${width}${byte}`;
+  const where = bits === 1 ? `X${byte}.${at % 8}` : `${width}${byte}`;
   const chars = isText && length !== undefined ? `(${length})` : "";
   return { address: `DB${block}.DB${where}`, type: `${word}${chars}${count === undefined ? "" : `[${count}]`}` };
 }

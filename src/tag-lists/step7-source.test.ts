@@ -137,10 +137,39 @@ test.each([
 
 test("a file that is cut off says so", () => {
   const whole = parseStep7Source(TIA.slice(0, TIA.indexOf("hidden")));
-  expect(whole?.problems.map(({ line, message }) => `${line}: ${message}`)).toEqual([
-    "23: expected a name, found the end of the file",
-    "11: DATA_BLOCK has no END_DATA_BLOCK: the rest of the file is missing",
-  ]);
+  expect(whole?.problems.map(({ line, message }) => `${line}: ${message}`)).toEqual(["23: expected a name, found the end of the file"]);
+  expect(whole?.cut).toEqual({ line: 11, message: "DATA_BLOCK has no END_DATA_BLOCK: the rest of the file is missing" });
+});
+
+test("a part without its end costs none of the parts behind it", () => {
+  const block = (name: string) => `DATA_BLOCK ${name}\nSTRUCT\na : INT;\nEND_STRUCT;\nBEGIN\n Type := 5;\nEND_DATA_BLOCK\n`;
+  const source = parseStep7Source(
+    `TYPE "A"\nSTRUCT a : INT; END_STRUCT;\n${block("DB7")}TYPE "B"\nSTRUCT b : INT; END_STRUCT;\nEND_TYPE\n${block("DB8")}`,
+  );
+  expect(source?.problems).toEqual([{ line: 1, message: "TYPE has no END_TYPE" }]);
+  expect(source?.blocks.map(({ name }) => name)).toEqual(["DB7", "DB8"]);
+  expect([...(source?.types.keys() ?? [])]).toEqual(["a", "b"]);
+});
+
+test("lines may end as on an old Macintosh", () => {
+  const source = parseStep7Source("DATA_BLOCK DB1\rSTRUCT\r a : INT; // one\r b : INT;\rEND_STRUCT;\rEND_DATA_BLOCK\r");
+  expect(source?.blocks[0]?.body).toMatchObject({
+    members: [
+      { name: "a", comment: "one" },
+      { name: "b", line: 4 },
+    ],
+  });
+});
+
+// Each would take hours where the text is searched again from each sign.
+test.each(["(*", "/*", "'$", "'", '"'])("a long text of %s is read in time", (sign) => {
+  const source = parseStep7Source(`DATA_BLOCK DB1\nSTRUCT a : INT := ${sign.repeat(300_000)}`);
+  expect(source?.cut?.line).toBe(1);
+});
+
+test("a text of any length is one value", () => {
+  const source = parseStep7Source(`DATA_BLOCK DB1 STRUCT a : STRING := '${"a".repeat(20_000_000)}'; END_STRUCT; END_DATA_BLOCK`);
+  expect([source?.blocks.length, source?.problems]).toEqual([1, []]);
 });
 
 test("other files are not taken for sources", () => {

@@ -36,6 +36,8 @@ export interface Source {
   /** PLC data types by name in lower case, which STEP 7 does not tell apart. */
   readonly types: ReadonlyMap<string, Declared>;
   readonly problems: readonly { readonly line: number; readonly message: string }[];
+  /** The file ends within a part. */
+  readonly cut?: { readonly line: number; readonly message: string };
 }
 
 const MAX_DEPTH = 16;
@@ -86,10 +88,16 @@ export function parseStep7Source(text: string): Source | undefined {
       if (!(error instanceof SyntaxProblem)) throw error;
       problems.push({ line: error.line, message: error.message });
     }
-    if (!tokens.skipTo(end)) problems.push({ line: start.line, message: `${start.word} has no ${end}: the rest of the file is missing` });
+    if (tokens.skipTo(end, isStart)) continue;
+    const message = `${start.word} has no ${end}`;
+    if (tokens.peek().kind !== "end") problems.push({ line: start.line, message });
+    else return { blocks, types, problems, cut: { line: start.line, message: `${message}: the rest of the file is missing` } };
   }
   return { blocks, types, problems };
 }
+
+/** A part of a source begins here: its word with a name. A value of that name (`Type := 5;`) has a sign behind it. */
+const isStart = ({ word }: Token, behind: Token): boolean => ENDS[word] !== undefined && isName(behind);
 
 const isName = ({ kind }: Token): boolean => kind === "word" || kind === "quoted";
 

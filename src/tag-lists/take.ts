@@ -58,6 +58,7 @@ export async function take(format: TagListFormat, file: TagFile, rules: TakeRule
     if (!taking.take(entry)) break;
     if (++n % LOOKED_AT_ONCE === 0) await yieldToEventLoop();
   }
+  taking.end();
   return { program: format.program, what: format.what, ...taking.result() };
 }
 
@@ -109,6 +110,11 @@ class Taking {
     return true;
   }
 
+  /** A list without one tag is a mistake: `--replace` would delete every variable for it. */
+  end(): void {
+    if (this.#seen === 0 && !this.#isRefused) this.#problems.add("holds no tags");
+  }
+
   result(): Omit<Taken, "program" | "what"> {
     return {
       read: this.#read,
@@ -130,7 +136,8 @@ class Taking {
   #takeTag({ place, tag, from }: Extract<TagEntry, { readonly tag: unknown }>): void {
     const input = variableOf(tag);
     if (isMessages(input)) {
-      for (const message of input) this.#problems.add(message, place, tag.name);
+      // One tag counts once.
+      this.#problems.add(input.join("; "), place, tag.name);
       return;
     }
     const before = this.#placeOf.get(input.name);

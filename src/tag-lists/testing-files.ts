@@ -5,7 +5,7 @@ export interface ZipEntry {
   readonly name: string;
   readonly content: Buffer | string;
   /** Fields of the entry that lie. */
-  readonly declared?: { readonly size?: number; readonly flags?: number; readonly method?: number };
+  readonly declared?: { readonly size?: number; readonly flags?: number; readonly method?: number; readonly crc?: number };
 }
 
 /** Writes a zip file, for tests; entries may lie. */
@@ -20,7 +20,7 @@ export function zip(entries: readonly ZipEntry[]): Buffer {
     fields.writeUInt16LE(20, 0);
     fields.writeUInt16LE(declared.flags ?? 0, 2);
     fields.writeUInt16LE(declared.method ?? 8, 4);
-    fields.writeUInt32LE(crc32(plain), 10);
+    fields.writeUInt32LE(declared.crc ?? crc32(plain), 10);
     fields.writeUInt32LE(packed.length, 14);
     fields.writeUInt32LE(declared.size ?? plain.length, 18);
     fields.writeUInt16LE(Buffer.byteLength(name), 22);

@@ -90,3 +90,16 @@ test("any change of a spreadsheet ends in sheets or in a fault", async () => {
     { numRuns: 200 },
   );
 });
+
+test("signs that XML cannot hold come back, and a sheet whose part is missing is a fault", async () => {
+  expect(await read(xlsx({ S: [["a_x000D_b", "_x005F_x0041_"]] }))).toMatchObject([{ rows: [{ cells: ["a\rb", "_x0041_"] }] }]);
+  const content = '<workbook xmlns:r="r"><sheets><sheet name="S" r:id="R1"/><sheet name="Chart" r:id="R2"/></sheets></workbook>';
+  const relations =
+    '<Relationships><Relationship Id="R1" Target="worksheets/s.xml"/><Relationship Id="R2" Target="chartsheets/c.xml"/></Relationships>';
+  const parts = [
+    { name: "xl/workbook.xml", content },
+    { name: "xl/_rels/workbook.xml.rels", content: relations },
+  ];
+  expect(await read(zip(parts))).toEqual({ fault: 'the sheet "S" is missing from the workbook' });
+  expect(await read(zip([...parts, { name: "xl/worksheets/s.xml", content: "<worksheet/>" }]))).toMatchObject([{ name: "S" }]);
+});

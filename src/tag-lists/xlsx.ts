@@ -71,10 +71,18 @@ export async function readXlsx(bytes: Uint8Array, options: XlsxOptions): Promise
     const sheet = target === undefined ? undefined : part(place);
     const broken = sheet && (await readPart(place, sheet, rows));
     if (broken) return broken;
+    if (!sheet && !isChart(target)) return { fault: `the sheet ${JSON.stringify(name)} is missing from the workbook` };
     if (sheet) sheets.push({ name, rows: rows.rows, isCut: rows.isCut });
   }
   return sheets;
 }
+
+/** Sheets of charts, dialogs and macros have no cells. */
+const isChart = (target: string | undefined): boolean => target !== undefined && !/^worksheets\//i.test(target);
+
+/** A sign that XML cannot hold, or the beginning of what looks so (ECMA-376, Part 1, 22.9.2.19). */
+const unescaped = (text: string): string =>
+  text.replace(/_x([0-9a-fA-F]{4})_/g, (_all, hex: string) => String.fromCharCode(Number.parseInt(hex, 16)));
 
 /** A part that is missing is empty. */
 async function readPart(name: string, bytes: Buffer | undefined, handler: XmlHandler): Promise<Fault | undefined> {
@@ -126,7 +134,7 @@ function sharedTexts(texts: string[]): XmlHandler {
     close(name) {
       if (name === "t") isText = false;
       else if (name === "rPh") phonetic--;
-      else if (name === "si") texts.push(text);
+      else if (name === "si") texts.push(unescaped(text));
     },
   };
 }
@@ -187,7 +195,8 @@ class SheetRows implements XmlHandler {
     if (this.#kind === "s") return this.#texts[Number(this.#text)] ?? "";
     if (this.#kind === "b") return this.#text.trim() === "1" ? "True" : "False";
     // An error such as #REF! is no value.
-    return this.#kind === "e" ? "" : this.#text;
+    if (this.#kind === "e") return "";
+    return this.#kind === "n" ? this.#text : unescaped(this.#text);
   }
 }
 

@@ -23,6 +23,7 @@ test.each([
   ["declares too much", { size: 1025 }, "a.txt makes the file longer than"],
   ["declares less than it has", { size: 10 }, "too many bytes"],
   ["declares more than it has", { size: 900 }, "not enough bytes"],
+  ["has a bit that has changed", { crc: 7 }, "the zip file is damaged: the checksum of a.txt is wrong"],
   ["is encrypted", { flags: 1 }, "the file is encrypted; save it without a password"],
   ["is encrypted strongly", { flags: 0x41 }, "encryption"],
   ["is compressed in another way", { method: 93 }, "unsupported compression method: 93"],

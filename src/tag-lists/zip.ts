@@ -1,3 +1,4 @@
+import { crc32 } from "node:zlib";
 import { messageOf } from "../model/failure.ts";
 
 /** Bounds of a zip file, bytes once inflated. A tag table of 100,000 rows has 20 files and 60 MiB. */
@@ -45,7 +46,9 @@ export async function readZip(
         if (now() > until) return { fault: `unpacking took longer than ${limits.seconds} s` };
         chunks.push(chunk);
       }
-      files.set(entry.fileName, Buffer.concat(chunks));
+      const content = Buffer.concat(chunks);
+      if (crc32(content) !== entry.crc32) return { fault: `the zip file is damaged: the checksum of ${entry.fileName} is wrong` };
+      files.set(entry.fileName, content);
     }
   } catch (error) {
     return { fault: `the zip file is damaged or cut off: ${messageOf(error)}` };

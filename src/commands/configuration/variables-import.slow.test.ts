@@ -130,12 +130,49 @@ test("an API that takes one variable a request is sent them so", async () => {
   const changes = requests.filter((request) => !request.startsWith("GET "));
   expect(changes.map((request) => request.replace(/[0-9a-f]{8}-\S+/, "UUID"))).toEqual([
     "POST /api/ext/v1/variables/batch",
+    "PATCH /api/ext/v1/variables/UUID",
+    "PATCH /api/ext/v1/variables/UUID",
+    "POST /api/ext/v1/variables",
+    "POST /api/ext/v1/variables",
     "DELETE /api/ext/v1/variables/UUID",
-    "PATCH /api/ext/v1/variables/UUID",
-    "PATCH /api/ext/v1/variables/UUID",
-    "POST /api/ext/v1/variables",
-    "POST /api/ext/v1/variables",
   ]);
+});
+
+test("an import that fails half-way leaves the source as it was, or says that it could not", async () => {
+  const uuid = (n: number) => `${String(n).padStart(8, "0")}-0000-4000-8000-000000000000`;
+  const api = async (isUndone: boolean) => {
+    const held = new Map([
+      ["v0", { uuid: uuid(2), data_source: uuid(1), name: "v0", address: "holding:700" }],
+      ["old", { uuid: uuid(3), data_source: uuid(1), name: "old", address: "holding:0" }],
+    ]);
+    let batches = 0;
+    const { url } = await scripted(async (request, response, at) => {
+      if (at !== "/api/ext/v1/variables/batch")
+        return json(response, page(at.includes("/ext/") ? [...held.values()] : [scriptedSource(1)]));
+      let body = "";
+      for await (const chunk of request) body += chunk;
+      const sent = JSON.parse(body);
+      batches++;
+      if (batches === 2 || (batches > 2 && !isUndone)) return json(response, { detail: "the disk is full" }, 507);
+      const named = (one: string) => [...held.values()].find((known) => known.uuid === one)?.name ?? "";
+      for (const one of sent.delete) held.delete(named(one));
+      for (const { uuid: one, ...fields } of sent.change) held.set(named(one), { ...(held.get(named(one)) ?? {}), ...fields });
+      for (const fields of sent.create) held.set(fields.name, { ...fields, uuid: uuid(held.size + 10), data_source: uuid(1) });
+      json(response, { deleted: 0, changed: 0, created: 0 });
+    });
+    const folder = temporaryFolder();
+    writeFileSync(join(folder, "key"), "key");
+    writeFileSync(join(folder, "in.csv"), many(700));
+    const config = settingsFile(folder, { collector: COLLECTOR, api: { url, key_file: join(folder, "key") } });
+    const done = await runCommand("variables", "import", "source 1", join(folder, "in.csv"), "--replace", "--config", config);
+    return { ...done, held: [...held.values()].map(({ name, address }) => `${name} ${address}`).sort() };
+  };
+  const undone = await api(true);
+  expect([undone.code === 0, undone.held]).toEqual([false, ["old holding:0", "v0 holding:700"]]);
+  expect(undone.err).toMatch(/the disk is full.*; what was changed until then was taken back\n$/);
+  const stuck = await api(false);
+  expect([stuck.code === 0, stuck.held.length > 2]).toEqual([false, true]);
+  expect(stuck.err).toMatch(/; at least \d+ of 701 changes were made and could not be taken back: import the file again\n$/);
 });
 
 async function withoutBatches() {

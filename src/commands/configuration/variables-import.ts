@@ -18,7 +18,7 @@ import { readStdin } from "../stdin.ts";
 import { type ApiOptions, withApi } from "./api-connection.ts";
 import { placeIn } from "./import-report.ts";
 import { named, sourceVariables } from "./variables.ts";
-import { sendPlan } from "./variables-batches.ts";
+import { sendWhole } from "./variables-batches.ts";
 import { importPlan } from "./variables-plan.ts";
 import { allRead, triedObject, triedText, tryVariables } from "./variables-try.ts";
 
@@ -81,7 +81,8 @@ export function variablesImport(sourceName: string, file: string, options: Impor
     }
     const plan = importPlan(variables, present, options.replace === true && problems.length === 0);
     const isPreview = options.dryRun === true || options.try === true;
-    if (!isPreview) await sendPlan(api, source.uuid, plan);
+    const listAgain = async () => (await sourceVariables(api, sourceName, options)).variables;
+    if (!isPreview) await sendWhole(api, source.uuid, plan, { present, list: listAgain });
     const tried =
       options.try && variables.length > 0
         ? await tryVariables(variables, { record: source, sources, settings: api.settings, api }, options, io)
