@@ -36,6 +36,13 @@ export function looksLike({ scalar, count }: DataType, values: readonly Value[])
   return areDigits(numbers) ? { type: scalar === "uint16" ? "BCD" : "LBCD", value: digitsOf(newest), readings } : undefined;
 }
 
+/** False: no further value makes this variable look like another type. Pure. */
+export const mayLookLike = ({ scalar, count }: DataType, value: Value): boolean =>
+  count === undefined &&
+  typeof value === "number" &&
+  (((scalar === "uint32" || scalar === "int32") && (value === 0 || isPlausible(value))) ||
+    ((scalar === "uint16" || scalar === "uint32") && isDigits(value)));
+
 const bits = new DataView(new ArrayBuffer(4));
 /** The REAL of the same 32 bits. */
 function realOf(whole: number): number {
@@ -43,11 +50,12 @@ function realOf(whole: number): number {
   return bits.getFloat32(0);
 }
 
+function isPlausible(whole: number): boolean {
+  const size = Math.abs(realOf(whole));
+  return size >= LEAST && size <= MOST;
+}
+
 function areReals(numbers: readonly number[]): boolean {
-  const isPlausible = (whole: number): boolean => {
-    const size = Math.abs(realOf(whole));
-    return size >= LEAST && size <= MOST;
-  };
   // A measured value may be zero for a while, and is not always.
   const others = numbers.filter((whole) => whole !== 0);
   if (others.length < MIN_READINGS || !others.every(isPlausible)) return false;

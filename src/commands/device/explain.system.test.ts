@@ -2,7 +2,7 @@ import { expect, it, onTestFinished } from "vitest";
 import type { AnyDriver } from "../../../drivers/driver.ts";
 import fins from "../../../drivers/fins/driver.ts";
 import { startSimulator as startFins } from "../../../drivers/fins/simulator.ts";
-import { registersOf } from "../../../drivers/modbus_tcp/simulator.ts";
+import { type Cell, registersOf } from "../../../drivers/modbus_tcp/simulator.ts";
 import { startSimulator as startOpcua } from "../../../drivers/opcua/simulator.ts";
 import s7 from "../../../drivers/s7/driver.ts";
 import { startSimulator as startS7 } from "../../../drivers/s7/simulator.ts";
@@ -90,6 +90,7 @@ it("shows from the address to each sink how a value comes about, over the connec
   expect(found.orders[2].value).toBe(21.5);
   expect(found.variable.value).toBe(found.orders[0].value);
   expect(found.now).toBe(found.orders[0].value);
+  expect(found.looks_like).toBeNull();
   expect(found.sinks).toMatchObject([
     { name: "hall-3", place: "topic hall/machine-1/temperature", pending: 2, note: null },
     { name: "lab", note: "left out by the filter of this sink" },
@@ -120,6 +121,28 @@ it("shows from the address to each sink how a value comes about, over the connec
   expect(await run(...words, "speed")).toMatchObject({ code: EXIT.usage, err: expect.stringContaining("has no variable speed") });
   expect(await run("explain", "machine-9", "v")).toMatchObject({ code: EXIT.usage, err: expect.stringContaining("it reads machine-1") });
   expect(device.accepted()).toBe(1);
+});
+
+it("hints at a double word that looks like a REAL, and at a word of decimal digits", async () => {
+  const { folder, run } = here();
+  let n = 0;
+  const [upper = 0, lower = 0] = registersOf("float32", 21.5);
+  const changing = new Map<number, Cell>([
+    [0, upper],
+    [1, () => lower + (++n % 8) * 512],
+    [2, () => 0x1907 + (++n % 8) * 0x10],
+  ]);
+  const device = await plant({ units: new Map([[1, { holding: changing }]]) });
+  const { agent } = await askedAgent(folder);
+  const variables = [variable(1, 1, "holding:0", { name: "speed", type: "uint32" }), variable(1, 2, "holding:2", { name: "year" })];
+  await agent.apply([source(1, device.port, { variables })]);
+  const [speed, year] = await Promise.all(["speed", "year"].map((name) => run("explain", "machine-1", name)));
+  expect(speed?.out).toMatch(
+    /\n {2}Hint: {6}all [3-5] values are plausible as REAL \(21\.5\d*\); compare with the device, and give it the type REAL/,
+  );
+  expect(year?.out).toMatch(/\n {2}Hint: {6}all [3-5] values are decimal digits, so that BCD and binary cannot be told apart \(\d{4}\)/);
+  const { looks_like: look } = JSON.parse((await run("explain", "machine-1", "speed", "--json")).out);
+  expect(look).toMatchObject({ type: "REAL", value: expect.closeTo(21.5, 1) });
 });
 
 it("watches values, those that are meant, readout by readout", async () => {
@@ -162,6 +185,32 @@ it("watches values, those that are meant, readout by readout", async () => {
   );
   expect(text.out).not.toContain("\u001b");
   expect(await run("watch", "--count", "0")).toMatchObject({ code: EXIT.usage });
+});
+
+it("watches for a time, ends with what was read, and with a source that fails, too", async () => {
+  const { folder, run } = here();
+  const device = await plant({ units: new Map([[1, { holding }]]) });
+  const { agent } = await askedAgent(folder);
+  await agent.apply([source(1, device.port), source(2, 1)]);
+  const beganMs = performance.now();
+  const { code, out } = await run("watch", "machine-1", "--for", "1s", "--json");
+  expect(performance.now() - beganMs).toBeGreaterThanOrEqual(1000);
+  const times = out
+    .trimEnd()
+    .split("\n")
+    .map((line) => JSON.parse(line).time);
+  expect(code).toBe(EXIT.good);
+  expect(times.length).toBeGreaterThan(1);
+  expect(new Set(times).size).toBe(times.length);
+  // A count that comes first ends it.
+  expect((await run("watch", "machine-1", "--for", "1h", "--count", "1", "--json")).out.split("\n")).toHaveLength(2);
+  const failing = await run("watch", "machine-2", "--for", "300ms");
+  expect([failing.code, failing.err]).toEqual([EXIT.good, expect.stringContaining("machine-2: no values, because the source fails")]);
+  for (const [time, words] of [
+    ["0s", /--for 0s: expected a duration above zero/],
+    ["30", /--for 30: 30 has no unit: 30s is seconds/],
+  ] as const)
+    expect(await run("watch", "machine-1", "--for", time)).toMatchObject({ code: EXIT.usage, err: expect.stringMatching(words) });
 });
 
 /** The bytes of a REAL as a number. */

@@ -7,6 +7,7 @@ import { stateDirIn } from "../../configuration/settings-file.ts";
 import { SinkFilter } from "../../delivery/sink-filter.ts";
 import { FAULTS } from "../../model/fault.ts";
 import type { Layout } from "../../model/layout.ts";
+import type { Look } from "../../model/looks-like.ts";
 import type { FilterPatterns } from "../../model/report.ts";
 import type { DataSink } from "../../model/resources.ts";
 import type { ServiceStatus, SinkStatus, SourceStatus } from "../../model/service-status.ts";
@@ -20,8 +21,9 @@ import { writeJson, writeLines } from "../lines.ts";
 import { lookIntoService, withService } from "../service/known.ts";
 import { askService } from "../service/local-client.ts";
 import { formatTable } from "../table.ts";
-import { durationOf } from "./device.ts";
+import { durationOf, entryOf } from "./device.ts";
 import { ageWords, fromJsonText, liveObject } from "./live.ts";
+import { lookWords, VariableLook } from "./looks.ts";
 
 /** The command line's options, as typed. */
 export interface ExplainOptions {
@@ -32,6 +34,8 @@ export interface ExplainOptions {
 
 /** Of a variable, on a terminal. */
 const MAX_BYTES_SHOWN = 64;
+/** Longest wait for further readouts of a variable that may be of another type. */
+const LOOK_ON_MS = 3000;
 /** Between two looks at a source whose next readout is waited for. */
 const LOOK_EVERY_MS = 200;
 
@@ -49,10 +53,11 @@ export function explain(source: string, variable: string, options: ExplainOption
   const timeoutMs = durationOf("--timeout", options.timeout);
   return withService(io, async () => {
     const found = await lookUntilRead(source, variable, timeoutMs, options, io);
+    const look = await lookOf(found, source, variable, options, io);
     const value = found.readout?.values[0];
     const sinks = await whereabouts(found.source, value, options.config, io);
-    if (options.json) writeJson(io, toObject(found, variable, sinks));
-    else writeLines(io, linesOf(found, variable, sinks, Date.now()));
+    if (options.json) writeJson(io, { ...toObject(found, variable, sinks), looks_like: look ?? null });
+    else writeLines(io, linesOf(found, variable, sinks, look, Date.now()));
     if (found.source.error) return EXIT.sourceFailed;
     return value?.quality === "bad" || found.explained?.set_aside ? EXIT.variableBad : EXIT.good;
   });
@@ -78,6 +83,28 @@ async function lookUntilRead(
       complain(io, `the next readout of ${status.name} is waited for, every ${formatDuration(status.interval_ms)} there is one`);
     if (!(await sleep(LOOK_EVERY_MS, io.signal)) && io.signal.aborted) throw new StoppedError();
   }
+}
+
+/** Further readouts of a variable whose values may look like another type, as far as they come soon. */
+async function lookOf(
+  first: SourceInsight,
+  source: string,
+  variable: string,
+  { config }: ExplainOptions,
+  io: CommandIo,
+): Promise<Look | undefined> {
+  const type = first.readout?.values[0]?.type;
+  if (type === undefined) return undefined;
+  const looks = new VariableLook();
+  const untilMs = performance.now() + LOOK_ON_MS;
+  let found = first;
+  while (looks.add(found) && performance.now() < untilMs && found.source.interval_ms <= LOOK_ON_MS) {
+    if (!(await sleep(LOOK_EVERY_MS, io.signal)) && io.signal.aborted) throw new StoppedError();
+    found = await lookIntoService({ source, variable, explain: true }, config, io);
+  }
+  const look = looks.found(type);
+  if (!look || look.type === "REAL") return look;
+  return (await entryOf(first.source.type)?.driver())?.default.parseType?.(look.type) ? look : undefined;
 }
 
 /** It fails before a variable is asked for. */
@@ -129,6 +156,7 @@ function linesOf(
   { source, readout, explained }: SourceInsight,
   variable: string,
   sinks: readonly Whereabouts[],
+  look: Look | undefined,
   nowMs: number,
 ): readonly string[] {
   const value = readout?.values[0];
@@ -141,6 +169,7 @@ function linesOf(
     ...(value?.raw != null ? [`  Raw value: ${value.raw}`] : []),
     ...(explained?.scaling ? [`  Scaling:   × ${explained.scaling.factor} + ${explained.scaling.offset}`] : []),
     ...valueLines(source.name, value, readout, nowMs),
+    ...(look ? [`  Hint:      ${lookWords(look)}; compare with the device, and give it the type ${look.type} if it fits`] : []),
   ];
   if (source.error && isAway(source)) {
     const { sentence, nextStep } = explainReason(source.error.reason, source.error.condition, {
