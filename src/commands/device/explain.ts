@@ -32,7 +32,7 @@ export interface ExplainOptions {
   readonly timeout: string;
 }
 
-/** Of a variable, on a terminal. */
+/** Bytes of a variable on a terminal. */
 const MAX_BYTES_SHOWN = 64;
 /** Longest wait for further readouts of a variable that may be of another type. */
 const LOOK_ON_MS = 3000;

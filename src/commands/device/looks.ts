@@ -37,7 +37,7 @@ export class Looks {
   }
 }
 
-/** What all values resemble, and the newest of them read so. Pure. */
+/** Says what all values resemble, with the newest of them read so. Pure. */
 export function lookWords({ type, value, readings }: Look): string {
   const what = type === "REAL" ? "are plausible as REAL" : "are decimal digits, so that BCD and binary cannot be told apart";
   return `all ${readings} values ${what} (${value})`;
