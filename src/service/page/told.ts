@@ -62,7 +62,7 @@ export interface ToldSink {
   readonly words: readonly string[];
   readonly notes: readonly string[];
   readonly moreNotes: number;
-  /** Of a server that it hosts; null: it hosts none, or is not open. */
+  /** Clients of the server that it hosts; null: it hosts none, or is not open. */
   readonly clients: SinkStatus["clients"] | null;
   /** Values; null: it gets current values only. */
   readonly ledger: ToldLedger | null;
