@@ -6,6 +6,13 @@ export const unknownJson: TagListFormat = {
   what: "JSON file",
   read({ json }) {
     if (!json) return undefined;
-    return [{ refusal: "fault" in json ? json.fault : "is JSON, but neither a project of Kepware nor a tag export of Ignition" }];
+    return [
+      {
+        refusal:
+          "fault" in json
+            ? json.fault
+            : "is JSON, but not a project of Kepware, a tag export of Ignition, or flows of Node-RED with nodes for S7 or Modbus",
+      },
+    ];
   },
 };
