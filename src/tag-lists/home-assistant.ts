@@ -134,7 +134,7 @@ function binarySensor(entity: JsonObject, start: number, unit: number | undefine
   const kind = textOf(entity["input_type"]);
   const area = Object.hasOwn(BITS, kind) ? BITS[kind] : undefined;
   if (area === undefined) return `the input_type ${JSON.stringify(kind)} is not known`;
-  // Of a register, the lowest bit is taken.
+  // The lowest bit of a register is taken.
   const bit = area === "holding" || area === "input" ? 0 : undefined;
   const address = modbusPlace({ area, start, unit, bit, ...(bit === 0 && { order: "ABCD" as const }) });
   return address === undefined ? NO_PLACE : { address, type: "bool" };

@@ -6,18 +6,21 @@ import { ignitionJson } from "./ignition-json.ts";
 import { kepwareCsv } from "./kepware-csv.ts";
 import { kepwareJson } from "./kepware-json.ts";
 import { l5x } from "./l5x.ts";
+import { neuronTags } from "./neuron-tags.ts";
 import { nodeRed } from "./node-red.ts";
 import { step7Blocks } from "./step7-blocks.ts";
 import { studio5000Csv } from "./studio5000-csv.ts";
 import { type Taken, type TakeRules, take } from "./take.ts";
 import { telegraf } from "./telegraf.ts";
 import { tiaTags } from "./tia-tags.ts";
-import { unknownJson } from "./unknown-json.ts";
+import { unknownJson, unknownSpreadsheet } from "./unknown.ts";
 import { isZip } from "./zip.ts";
 
 /** Each is known by the content of a file; one file is of one of them. The last ones only say why a file is of none. */
 export const FORMATS: readonly TagListFormat[] = [
   tiaTags,
+  neuronTags,
+  unknownSpreadsheet,
   kepwareCsv,
   kepwareJson,
   ignitionCsv,

@@ -11,7 +11,7 @@ const AREAS: Readonly<Record<string, ModbusArea>> = {
 };
 const ENDPOINT = "s7 endpoint";
 const READERS: ReadonlySet<string> = new Set(["modbus-read", "modbus-getter"]);
-/** What they read comes with a message. */
+/** Nodes whose addresses come with a message. */
 const DYNAMIC: ReadonlySet<string> = new Set(["modbus-flex-getter", "modbus-flex-sequencer"]);
 
 /** Flows of Node-RED: variables of node-red-contrib-s7, and reading nodes of node-red-contrib-modbus. */

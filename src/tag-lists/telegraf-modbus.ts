@@ -133,7 +133,7 @@ function cellsOf(field: Field, location: string): Omit<Cells, "name"> | string {
   const { area, name, type } = field;
   if (name === "") return "has no name";
   if (hasEnvironment(name, field.measurement)) return IN_ENVIRONMENT;
-  if (area === undefined) return "its register is none of coil, discrete, holding and input";
+  if (area === undefined) return "its register is unknown: expected coil, discrete, holding or input";
   const start = numberOf(field.start) ?? Number.NaN;
   const place = { area, start, unit: numberOf(field.unit) };
   if (area === "coil" || area === "discrete") return addressed(modbusPlace(place), "bool");

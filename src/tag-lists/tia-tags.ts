@@ -1,8 +1,6 @@
 import type { Cells } from "../configuration/variable-file.ts";
-import { MAX_ROWS } from "../configuration/variable-file.ts";
 import type { TagEntry, TagListFormat, Wanted } from "./format.ts";
-import { readXlsx, type Sheet } from "./xlsx.ts";
-import { isZip } from "./zip.ts";
+import { rowsOf, type SheetTable, sheetTables } from "./sheet-table.ts";
 
 const COLUMNS = ["name", "data type", "logical address"] as const;
 
@@ -10,42 +8,23 @@ const COLUMNS = ["name", "data type", "logical address"] as const;
 export const tiaTags: TagListFormat = {
   program: "TIA Portal",
   what: "PLC tags (XLSX)",
-  read: ({ bytes }, wanted) => (isZip(bytes) ? entries(bytes, wanted) : undefined),
+  async read(file, wanted) {
+    const tables = await sheetTables(file, COLUMNS);
+    return tables && ("tables" in tables ? entries(tables.tables, wanted) : tables);
+  },
 };
 
-async function* entries(bytes: Uint8Array, { type }: Wanted): AsyncGenerator<TagEntry> {
-  const sheets = await readXlsx(bytes, { maxRows: MAX_ROWS + 1 });
-  if ("fault" in sheets) {
-    yield { refusal: sheets.fault };
-    return;
-  }
-  const found = sheets.map(tableOf).filter((one) => one !== undefined);
-  if (found.length === 0) {
-    yield {
-      refusal: "has no sheet with the columns Name, Data Type and Logical Address: export the PLC tags of TIA Portal, sheet PLC Tags",
-    };
-    return;
-  }
+function* entries(tables: readonly SheetTable[], { type }: Wanted): Generator<TagEntry> {
   if (type !== "s7" && type !== "s7plus") {
     yield { refusal: `holds tags of a SIMATIC S7, which data sources of the types s7 and s7plus read, not ${type}` };
     return;
   }
-  for (const { sheet, columns } of found) {
-    for (const { row, cells } of sheet.rows.slice(1)) {
-      const cell = (column: string): string => (cells[columns.indexOf(column)] ?? "").trim();
-      const place = `${sheet.name}, row ${row}`;
-      if (cell("name") === "") continue;
+  for (const table of tables)
+    yield* rowsOf(table, (cell, place) => {
+      if (cell("name") === "") return [];
       const tag = tagOf(cell, type);
-      yield typeof tag === "string" ? { place, name: cell("name"), problem: tag } : { place, tag };
-    }
-    if (sheet.isCut) yield { place: sheet.name, problem: `has more than ${MAX_ROWS} rows; those after the first ${MAX_ROWS} are not read` };
-  }
-}
-
-/** The first row that is not empty names the columns. */
-function tableOf(sheet: Sheet): { readonly sheet: Sheet; readonly columns: readonly string[] } | undefined {
-  const columns = sheet.rows[0]?.cells.map((name) => name.trim().toLowerCase()) ?? [];
-  return COLUMNS.every((column) => columns.includes(column)) ? { sheet, columns } : undefined;
+      return [typeof tag === "string" ? { place, name: cell("name"), problem: tag } : { place, tag }];
+    });
 }
 
 function tagOf(cell: (column: string) => string, type: "s7" | "s7plus"): Cells | string {

@@ -16,3 +16,13 @@ export const unknownJson: TagListFormat = {
     ];
   },
 };
+
+/** A spreadsheet of a program that is not known: the last of the formats that are spreadsheets. */
+export const unknownSpreadsheet: TagListFormat = {
+  program: "an unknown program's",
+  what: "spreadsheet (XLSX)",
+  read: ({ sheets }) => (sheets ? [{ refusal: UNKNOWN_SHEETS }] : undefined),
+};
+
+const UNKNOWN_SHEETS =
+  "has no sheet with the columns Name, Data Type and Logical Address (PLC tags of TIA Portal), or group, name, address, attribute and type (tags of EMQX Neuron)";
