@@ -26,6 +26,13 @@ export function formatDuration(ms: number): string {
   return parts.join(" ");
 }
 
+/** The largest unit of minutes, hours and days that leaves a number above one: `26 min`, `47 h`, `3 d`. Pure. */
+export function roughDuration(ms: number): string {
+  const hours = ms / 3_600_000;
+  if (hours < 1) return `${Math.round(hours * 60)} min`;
+  return hours < 48 ? `${Math.round(hours)} h` : `${Math.round(hours / 24)} d`;
+}
+
 /** Words on a text that is no duration above zero; of a bare number, its meaning with each unit. Pure. */
 export const durationProblem = (text: string): string =>
   /^\d{1,12}(\.\d{1,6})?$/.test(text.trim()) && Number(text) > 0

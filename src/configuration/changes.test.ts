@@ -76,7 +76,16 @@ test("each change has the name of what it concerns, and its old and new value", 
   expect(JSON.stringify([clauses, changes])).not.toContain("canary");
 });
 
-test("what has not changed is not named, and of many only some are", async () => {
+test("a URL appears without its password, also where it is cut", async () => {
+  const url = `opc.tcp://user:canary-${"x".repeat(200)}@host:4840`;
+  const one = source(1, 502);
+  const now = changed(one, { details: { ...(one.record.details as object), host: url } });
+  const { clauses, changes } = await changesOf(state([one]), state([now]), noYield);
+  expect(changes).toHaveLength(1);
+  expect(JSON.stringify([clauses, changes])).not.toMatch(/canary|user/);
+});
+
+test("unchanged records have no name in the changes, and of many only some do", async () => {
   const many = Array.from({ length: 200 }, (_, i) => source(i + 1, 502));
   expect(await changesOf(state(many), state(many.map((input) => ({ ...input }))), noYield)).toEqual({ clauses: [], changes: [] });
   const slower = many.map((input) => changed(input, { readout_interval: 77 }));

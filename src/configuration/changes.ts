@@ -2,6 +2,7 @@ import { isDeepStrictEqual } from "node:util";
 import { configuredIntervalMs, type SourceInput } from "../agent/source-spec.ts";
 import { formatDuration } from "../base/duration.ts";
 import { LargeMap } from "../base/large-map.ts";
+import { withoutCredentials } from "../base/plain-text.ts";
 import type { YieldToEventLoop } from "../base/timer.ts";
 import type { SinkSpec } from "../delivery/messages.ts";
 import { isSecretName } from "../lib/loggable.ts";
@@ -186,6 +187,7 @@ const fieldsOf = (value: unknown): Readonly<Record<string, unknown>> =>
   typeof value === "object" && value !== null ? (value as Readonly<Record<string, unknown>>) : {};
 
 function valueText(value: unknown): string {
-  const text = value === undefined || value === null ? "none" : String(value);
+  // Before it is cut: what is left of a URL could hide that it has a password.
+  const text = value === undefined || value === null ? "none" : withoutCredentials(String(value));
   return text.length > MAX_VALUE ? `${text.slice(0, MAX_VALUE)}…` : text;
 }

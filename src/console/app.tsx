@@ -1,6 +1,6 @@
 import type { JSX } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
-import type { ToldSource } from "../service/page/told.ts";
+import type { ToldSink, ToldSource } from "../service/page/told.ts";
 import { LogPage } from "./log.tsx";
 import { Overview } from "./overview.tsx";
 import { feedPathOf, type Route, useRoute } from "./route.ts";
@@ -36,7 +36,7 @@ export function App({ isLoggedIn }: { readonly isLoggedIn: boolean }): JSX.Eleme
       </a>
       <Bar isLoggedIn={isLoggedIn} changeZone={changeZone} />
       <main id="main" tabIndex={-1}>
-        {feed.part("gone") ? <Gone /> : <Page route={route} />}
+        {withoutQuery(feed.shownPath) === withoutQuery(path) ? <Page route={route} /> : <Waiting route={route} />}
       </main>
     </>
   );
@@ -73,30 +73,38 @@ function Bar({ isLoggedIn, changeZone }: { readonly isLoggedIn: boolean; readonl
   );
 }
 
+/** Parts of another page are not shown under this one's name; of the same page with another filter they stay until the new ones are told. */
+const withoutQuery = (path: string): string => path.split("?", 1)[0] ?? "";
+
 const Gone = (): JSX.Element => (
   <>
-    <h1>This does not exist any more</h1>
+    <h1>Not found</h1>
+    <p>No data source or data sink has this name: it was removed or renamed, or never was there.</p>
     <p>
       <a href="/">All data sources</a>
     </p>
   </>
 );
 
-/** The page of the route; parts of the page before are not shown under its name. */
 function Page({ route }: { readonly route: Route }): JSX.Element {
   const feed = useFeed();
-  if (route.page === "overview") return feed.part("needs") ? <Overview /> : <Waiting />;
   if (route.page === "log") return <LogPage />;
-  if (route.page === "sink") return <SinkPage name={route.name} />;
-  const [uuid] = feed.part("detail") ? (feed.part("sources") ?? []) : [];
-  const source = uuid === undefined ? undefined : feed.piece<ToldSource>(`s-${uuid}`);
-  const isMeant = source && (source.name === route.name || source.uuid === route.name.toLowerCase());
-  return isMeant ? <SourcePage source={source} filter={route.filter} number={route.number} /> : <Waiting name={route.name} />;
+  if (feed.part("gone")) return <Gone />;
+  if (route.page === "overview") return <Overview />;
+  const [uuid] = feed.part(route.page === "sink" ? "sinks" : "sources") ?? [];
+  const sink = route.page === "sink" ? feed.piece<ToldSink>(`k-${uuid}`) : undefined;
+  if (sink) return <SinkPage sink={sink} />;
+  const source = route.page === "source" ? feed.piece<ToldSource>(`s-${uuid}`) : undefined;
+  return source && route.page === "source" ? (
+    <SourcePage key={source.uuid} source={source} filter={route.filter} number={route.number} />
+  ) : (
+    <Waiting route={route} />
+  );
 }
 
-const Waiting = ({ name }: { readonly name?: string }): JSX.Element => (
+const Waiting = ({ route }: { readonly route: Route }): JSX.Element => (
   <>
-    <h1>{name ?? "Collector"}</h1>
+    <h1>{"name" in route ? route.name : "Collector"}</h1>
     <p>The state follows in a moment.</p>
   </>
 );

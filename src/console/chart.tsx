@@ -1,15 +1,17 @@
 import type { JSX } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
 import uPlot from "uplot";
-import type { TrendAnswer } from "../service/page/told.ts";
-import { fetchData } from "./data.ts";
-import { chartData, type NamedTrend } from "./trend.ts";
+import type { BufferTrendAnswer, TrendAnswer } from "../service/page/told.ts";
+import { type Answer, fetchData } from "./data.ts";
+import { chartData, joined, type NamedTrend, trendOfBuffer } from "./trend.ts";
 import { isUtc, Time, timeWords } from "./words.tsx";
 
 const HEIGHT = 260;
 const ASK_EVERY_MS = 15_000;
 const HOUR_S = 3600;
 const SPANS = [1, 6, 24] as const;
+/** The hours up to now that are shown, or all that waits in the buffer. */
+type Span = (typeof SPANS)[number] | "buffer";
 const MAX_GAPS_SHOWN = 8;
 
 export interface ChartVariable {
@@ -23,22 +25,29 @@ interface ChartProps {
   readonly variables: readonly ChartVariable[];
 }
 
-/** The last day of some variables: a line of the last value of each minute, and the band between its least and greatest. */
+/** Some variables over the last day, or over what the buffer has: a line of the last value of each step, and the band between its least and greatest. */
 export function Chart({ source, variables }: ChartProps): JSX.Element {
-  const trends = useTrends(source, variables);
-  const [hours, setHours] = useState<number>(1);
+  const [span, setSpan] = useState<Span>(1);
+  const ofDay = useDayTrends(source, span === "buffer" ? [] : variables);
+  const ofBuffer = useBufferTrends(source, span === "buffer" ? variables : []);
+  const trends = span === "buffer" ? ofBuffer.trends : ofDay;
   const place = useRef<HTMLDivElement>(null);
   const plot = useRef<uPlot | undefined>(undefined);
+  /** True: a person has chosen a stretch, which stays although new values come. */
+  const isZoomed = useRef(false);
   const isDark = useDark();
-  const names = variables.map(({ uuid }) => uuid).join(" ");
-  const kept = trends.filter(({ trend }) => trend.kept);
-  const isDrawn = kept.length > 0;
+  // The series are those of the answers: the ones for other variables come later.
+  const drawn = trends.map(({ uuid }) => uuid).join(" ");
+  const isDrawn = trends.some(({ trend }) => trend.kept);
   useEffect(() => {
     const holder = place.current;
     if (!holder || !isDrawn) return;
-    const { seconds, columns } = chartData(trends);
-    const made = new uPlot(optionsFor(trends, holder.clientWidth), dataOf(seconds, columns), holder);
-    zoom(made, hours);
+    isZoomed.current = false;
+    const onSelect = ({ select }: uPlot): void => {
+      if (select.width > 0) isZoomed.current = true;
+    };
+    const made = new uPlot({ ...optionsFor(trends, holder.clientWidth), hooks: { setSelect: [onSelect] } }, dataOf(trends), holder);
+    zoom(made, span);
     plot.current = made;
     const resize = new ResizeObserver(() => made.setSize({ width: holder.clientWidth, height: HEIGHT }));
     resize.observe(holder);
@@ -47,25 +56,25 @@ export function Chart({ source, variables }: ChartProps): JSX.Element {
       made.destroy();
       plot.current = undefined;
     };
-  }, [names, isDark, isDrawn, trends.length]);
+  }, [drawn, isDark, isDrawn, span]);
   useEffect(() => {
-    const { seconds, columns } = chartData(trends);
-    plot.current?.setData(dataOf(seconds, columns), false);
-    if (plot.current) zoom(plot.current, hours);
-  }, [trends, hours]);
+    plot.current?.setData(dataOf(trends), false);
+    if (plot.current && !isZoomed.current) zoom(plot.current, span);
+  }, [trends]);
   return (
     <div class="chart">
       <div class="list-head">
-        <h3>Last day</h3>
+        <h3>Chart</h3>
         <span role="group" aria-label="Time span">
-          {SPANS.map((span) => (
-            <button key={span} type="button" class="quiet" aria-pressed={hours === span} onClick={() => setHours(span)}>
-              {span} h
+          {[...SPANS, "buffer" as const].map((one) => (
+            <button key={one} type="button" class="quiet" aria-pressed={span === one} onClick={() => setSpan(one)}>
+              {one === "buffer" ? "Buffer" : `${one} h`}
             </button>
           ))}
         </span>
-        <span class="faint">Drag to zoom; minimum to maximum of each minute is shaded.</span>
+        <span class="faint">Drag to zoom; minimum to maximum of each {span === "buffer" ? "step" : "minute"} is shaded.</span>
       </div>
+      {span === "buffer" && <BufferSpan {...ofBuffer} />}
       <div ref={place} class="plot" role="img" aria-label={`Chart of ${variables.map(({ name }) => name).join(", ")}`} />
       {trends.map(({ uuid, name, trend }) => (
         <Gaps key={uuid} name={name} trend={trend} />
@@ -73,6 +82,18 @@ export function Chart({ source, variables }: ChartProps): JSX.Element {
     </div>
   );
 }
+
+const BufferSpan = ({ span, isReading }: Pick<BufferTrends, "span" | "isReading">): JSX.Element => (
+  <p class="faint" role="status">
+    {span && (
+      <>
+        Values that wait in the buffer, from <Time iso={span.from} /> to <Time iso={span.to} />. What was delivered to all data sinks or
+        dropped is not in it any more.{" "}
+      </>
+    )}
+    {isReading && "Reading the buffer …"}
+  </p>
+);
 
 /** Why there is nothing where there is nothing. */
 function Gaps({ name, trend }: { readonly name: string; readonly trend: TrendAnswer }): JSX.Element | null {
@@ -100,8 +121,8 @@ function Gaps({ name, trend }: { readonly name: string; readonly trend: TrendAns
   );
 }
 
-/** The trends of the variables, asked again and again. */
-function useTrends(source: string, variables: readonly ChartVariable[]): readonly NamedTrend[] {
+/** The trends of the last day, asked again and again. */
+function useDayTrends(source: string, variables: readonly ChartVariable[]): readonly NamedTrend[] {
   const [trends, setTrends] = useState<readonly NamedTrend[]>([]);
   const names = variables.map(({ uuid }) => uuid).join(" ");
   useEffect(() => {
@@ -111,22 +132,73 @@ function useTrends(source: string, variables: readonly ChartVariable[]): readonl
       const answers = await Promise.all(
         variables.map(async (variable): Promise<NamedTrend> => {
           const query = new URLSearchParams({ source, variable: variable.uuid });
-          const answer = await fetchData<TrendAnswer>(`/data/trend?${query.toString()}`, stop.signal);
-          const why = answer && "problem" in answer ? answer.problem : "there is no answer";
-          return { ...variable, trend: answer && "told" in answer ? answer.told : { kept: false, why_not: why } };
+          return {
+            ...variable,
+            trend: trendIn(await fetchData<TrendAnswer>(`/data/trend?${query.toString()}`, stop.signal), (told) => told),
+          };
         }),
       );
       if (stop.signal.aborted) return;
       setTrends(answers);
       timer = setTimeout(() => void ask(), ASK_EVERY_MS);
     };
-    void ask();
+    if (variables.length > 0) void ask();
     return () => {
       stop.abort();
       clearTimeout(timer);
     };
   }, [source, names]);
   return trends;
+}
+
+function trendIn<Told>(answer: Answer<Told>, trendOf: (told: Told) => TrendAnswer): TrendAnswer {
+  if (answer && "told" in answer) return trendOf(answer.told);
+  return { kept: false, why_not: answer?.problem ?? "there is no answer" };
+}
+
+interface BufferTrends {
+  readonly trends: readonly NamedTrend[];
+  /** Times of the buffer's first and last readout; undefined: not known yet. */
+  readonly span: BufferTrendAnswer["span"] | undefined;
+  readonly isReading: boolean;
+}
+
+/** Answers of two seconds each that one variable is read in at most: a gigabyte takes fewer. */
+const MAX_ANSWERS = 60;
+
+/** The trends of what the buffer has, read once, answer by answer. */
+function useBufferTrends(source: string, variables: readonly ChartVariable[]): BufferTrends {
+  const [found, setFound] = useState<BufferTrends>({ trends: [], span: undefined, isReading: false });
+  const names = variables.map(({ uuid }) => uuid).join(" ");
+  useEffect(() => {
+    const stop = new AbortController();
+    const read = async (): Promise<void> => {
+      const trends = new Map<string, NamedTrend>();
+      let span: BufferTrends["span"];
+      for (const variable of variables) {
+        let known: BufferTrendAnswer | undefined;
+        for (let n = 0; n < MAX_ANSWERS && !stop.signal.aborted; n++) {
+          // All variables over one span, so that their steps are the same.
+          const from = known?.next_from ?? span?.from;
+          const query = new URLSearchParams({ source, variable: variable.uuid, ...(from && { from }), ...(span && { to: span.to }) });
+          const answer: Answer<BufferTrendAnswer> = await fetchData(`/data/trend/buffer?${query.toString()}`, stop.signal);
+          if (answer && "told" in answer) {
+            known = known ? joined(known, answer.told) : answer.told;
+            span ??= answer.told.span;
+          }
+          const trend = known ? trendOfBuffer(known) : trendIn(answer, trendOfBuffer);
+          trends.set(variable.uuid, { ...variable, trend });
+          if (stop.signal.aborted) return;
+          setFound({ trends: [...trends.values()], span, isReading: true });
+          if (!known?.next_from) break;
+        }
+      }
+      setFound({ trends: [...trends.values()], span, isReading: false });
+    };
+    if (variables.length > 0) void read();
+    return () => stop.abort();
+  }, [source, names]);
+  return found;
 }
 
 /** True: colours are those for the dark. */
@@ -141,12 +213,15 @@ function useDark(): boolean {
   return isDark;
 }
 
-const dataOf = (seconds: number[], columns: ReturnType<typeof chartData>["columns"]): uPlot.AlignedData =>
-  [seconds, ...columns.flatMap(({ last, min, max }) => [last, max, min])] as uPlot.AlignedData;
+function dataOf(trends: readonly NamedTrend[]): uPlot.AlignedData {
+  const { seconds, columns } = chartData(trends);
+  return [seconds, ...columns.flatMap(({ last, min, max }) => [last, max, min])] as uPlot.AlignedData;
+}
 
-function zoom(plot: uPlot, hours: number): void {
-  const last = plot.data[0]?.at(-1) ?? 0;
-  plot.setScale("x", { min: last - hours * HOUR_S, max: last });
+function zoom(plot: uPlot, span: Span): void {
+  const [times] = plot.data;
+  const last = times.at(-1) ?? 0;
+  plot.setScale("x", { min: span === "buffer" ? (times[0] ?? 0) : last - span * HOUR_S, max: last });
 }
 
 /** Series with colours of their own. */

@@ -8,7 +8,7 @@ import { FeedContext } from "./state.ts";
 const root = document.getElementById("console");
 const feed = new Feed();
 feed.open(feedPathOf(routeOf(location.href)));
-const started = feed.subscribe(() => {
+const start = (): void => {
   if (!root || feed.state !== "live" || (!feed.part("head") && !feed.part("gone"))) return;
   started();
   root.replaceChildren();
@@ -18,5 +18,9 @@ const started = feed.subscribe(() => {
     </FeedContext.Provider>,
     root,
   );
-});
+};
+const started = feed.subscribe(start, feed.version);
 addEventListener("pagehide", () => feed.close());
+addEventListener("pageshow", ({ persisted }) => {
+  if (persisted) feed.resume();
+});

@@ -25,10 +25,13 @@ export function useData<Told>(path: string | null, everyMs: number): Answer<Told
   return answer?.path === path ? answer.answer : undefined;
 }
 
+/** A connection that is dead without saying so ends here. */
+const ANSWER_WITHIN_MS = 30_000;
+
 /** Never rejects. */
 export async function fetchData<Told>(path: string, signal: AbortSignal): Promise<Answer<Told>> {
   try {
-    const response = await fetch(path, { signal });
+    const response = await fetch(path, { signal: AbortSignal.any([signal, AbortSignal.timeout(ANSWER_WITHIN_MS)]) });
     const told = (await response.json()) as Told & { readonly detail?: string };
     return response.ok ? { told } : { problem: told.detail ?? `the collector answered ${response.status}` };
   } catch {

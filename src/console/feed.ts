@@ -4,6 +4,11 @@ import type { ToldEvent, ToldParts, ToldSample, ToldVariable } from "../service/
 const MAX_POINTS = 60;
 /** A browser tries a lost stream again, but not one that was refused: it is opened again after so long. */
 const REOPEN_MS = 5000;
+/**
+ * A stream on which nothing comes for so long is dead, although its connection says nothing: a machine without power, a laptop that slept. Four
+ * times the pause after which the collector says that all is quiet.
+ */
+export const SILENT_MS = 60_000;
 
 /** Null: the reading was bad. */
 export type Line = readonly (number | null)[];
@@ -15,6 +20,7 @@ export class Feed {
   #events: EventSource | undefined;
   #reopening: ReturnType<typeof setTimeout> | undefined;
   #path = "";
+  #shownPath = "";
   #parts = new Map<string, unknown>();
   /** By the id of the part that has the newest value. */
   readonly #lines = new Map<string, (number | null)[]>();
@@ -37,6 +43,11 @@ export class Feed {
     return this.#parts.get(id) as ToldParts[Id] | undefined;
   }
 
+  /** The path whose parts these are; another than the open one until its stream begins. */
+  get shownPath(): string {
+    return this.#shownPath;
+  }
+
   /** A part with a uuid in its id, such as `s-UUID`. */
   piece<Told>(id: string): Told | undefined {
     return this.#parts.get(id) as Told | undefined;
@@ -46,9 +57,13 @@ export class Feed {
     return this.#lines.get(id) ?? [];
   }
 
-  /** Returns what ends it. */
-  subscribe(listener: () => void): () => void {
+  /**
+   * Returns what ends it. `seen`: the version that the listener has shown; it is called at once where something was told since, as between drawing a
+   * component and its effects.
+   */
+  subscribe(listener: () => void, seen: number): () => void {
     this.#listeners.add(listener);
+    if (this.version !== seen) listener();
     return () => this.#listeners.delete(listener);
   }
 
@@ -59,6 +74,11 @@ export class Feed {
     this.#connect();
   }
 
+  /** Opens the stream again, of a page that the browser kept while another was shown. */
+  resume(): void {
+    this.#connect();
+  }
+
   #connect(): void {
     this.close();
     const path = this.#path;
@@ -66,15 +86,27 @@ export class Feed {
     let isFirst = true;
     this.#events = events;
     events.addEventListener("parts", (event) => {
+      this.#shownPath = path;
       this.#take(JSON.parse((event as MessageEvent<string>).data) as ToldEvent, isFirst);
       isFirst = false;
+      this.#reopenAfter(SILENT_MS);
     });
+    events.addEventListener("quiet", () => this.#reopenAfter(SILENT_MS));
     events.addEventListener("login", () => location.reload());
     events.onopen = () => this.#become("live");
     events.onerror = () => {
-      if (events.readyState === EventSource.CLOSED) this.#reopening = setTimeout(() => this.#connect(), REOPEN_MS);
+      if (events.readyState === EventSource.CLOSED) this.#reopenAfter(REOPEN_MS);
       this.#become("away");
     };
+  }
+
+  /** Unless something comes before. */
+  #reopenAfter(ms: number): void {
+    clearTimeout(this.#reopening);
+    this.#reopening = setTimeout(() => {
+      this.#become("away");
+      this.#connect();
+    }, ms);
   }
 
   close(): void {
@@ -90,6 +122,7 @@ export class Feed {
   #take({ title, at, parts }: ToldEvent, isFirst: boolean): void {
     this.#clockAheadMs = Date.parse(at) - Date.now();
     const known = isFirst ? new Map<string, unknown>() : this.#parts;
+    const { version } = (this.#parts.get("head") ?? {}) as Partial<ToldParts["head"]>;
     // A source that was removed may come back.
     known.delete("gone");
     for (const [id, part] of Object.entries(parts)) {
@@ -97,6 +130,8 @@ export class Feed {
       this.#addPoint(id, part);
     }
     this.#parts = known;
+    // Another version of the collector has another console.
+    if (version !== undefined && (this.part("head")?.version ?? version) !== version) location.reload();
     this.#forget();
     if (document.title !== title) document.title = title;
     this.#become("live");
@@ -104,7 +139,7 @@ export class Feed {
 
   /** The last value of a source or a variable, as a point of its line. */
   #addPoint(id: string, part: unknown): void {
-    const value = id.startsWith("v-") ? (part as ToldSample)[2] : id.startsWith("r-") ? (part as ToldVariable).value : undefined;
+    const value = id.startsWith("v-") ? (part as ToldSample | null)?.[2] : id.startsWith("r-") ? (part as ToldVariable).value : undefined;
     const number = value === undefined ? undefined : numberOf(value);
     if (number === undefined) return;
     const line = this.#lines.get(id) ?? [];

@@ -1,19 +1,8 @@
 import type { JSX } from "preact";
 import { useState } from "preact/hooks";
+import type { FramesAnswer } from "../service/page/told.ts";
 import { useData } from "./data.ts";
 import { Paragraphs, Time, Wide } from "./words.tsx";
-
-/** Answer of `/data/frames`. */
-interface Frames {
-  readonly left_out: number;
-  readonly frames: readonly {
-    readonly at: string;
-    readonly connection: number;
-    readonly kind: string;
-    readonly bytes: string | null;
-    readonly words: string;
-  }[];
-}
 
 const ASK_EVERY_MS = 5000;
 const SHOWN = 40;
@@ -22,7 +11,7 @@ const SHOWN = 40;
 export function FramesSection({ uuid }: { readonly uuid: string }): JSX.Element {
   const [isOpen, setOpen] = useState(false);
   const query = `source=${encodeURIComponent(uuid)}`;
-  const answer = useData<Frames>(isOpen ? `/data/frames?${query}` : null, ASK_EVERY_MS);
+  const answer = useData<FramesAnswer>(isOpen ? `/data/frames?${query}` : null, ASK_EVERY_MS);
   return (
     <section id="frames" aria-labelledby="frames-title">
       <h2 id="frames-title">Frames</h2>
@@ -41,7 +30,7 @@ export function FramesSection({ uuid }: { readonly uuid: string }): JSX.Element 
   );
 }
 
-const FrameTable = ({ frames: { frames, left_out: leftOut } }: { readonly frames: Frames }): JSX.Element => (
+const FrameTable = ({ frames: { frames, left_out: leftOut } }: { readonly frames: FramesAnswer }): JSX.Element => (
   <>
     <Wide label="Frames of the last exchange">
       <table class="plain">

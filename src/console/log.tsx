@@ -28,13 +28,15 @@ export function LogPage(): JSX.Element {
   );
 }
 
-/** The events that fit; of one thing where `search` is its name. */
-export function EventTable({ search }: { readonly search: string }): JSX.Element {
-  const answer = useData<EventsAnswer>(`/data/events?${new URLSearchParams({ search, limit: String(LIMIT) }).toString()}`, ASK_EVERY_MS);
+/** The events that fit: with a text, or about one thing by its name. */
+export function EventTable(wanted: { readonly search: string } | { readonly about: string }): JSX.Element {
+  const query = new URLSearchParams({ ...wanted, limit: String(LIMIT) });
+  const answer = useData<EventsAnswer>(`/data/events?${query.toString()}`, ASK_EVERY_MS);
   if (!answer) return <p class="faint">The events follow in a moment.</p>;
   if ("problem" in answer) return <Paragraphs texts={[answer.problem]} />;
   const { events, more } = answer.told;
-  if (events.length === 0) return <p>{search === "" ? "Nothing has changed since the start." : "No event fits."}</p>;
+  if (events.length === 0)
+    return <p>{"search" in wanted && wanted.search !== "" ? "No event fits." : "Nothing has changed since the start."}</p>;
   return (
     <>
       <Wide label="Table of events">

@@ -1,6 +1,6 @@
 import type { JSX } from "preact";
+import { roughDuration } from "../base/duration.ts";
 import type { ToldHead, ToldNeed, ToldSink, ToldSums } from "../service/page/told.ts";
-import { sinkPath, sourcePath } from "./route.ts";
 import { SourceList } from "./source-list.tsx";
 import { useFeed } from "./state.ts";
 import { Age, Badge, countWords, Fact, Facts, Notes, Paragraphs, Step, Time, Words } from "./words.tsx";
@@ -23,6 +23,8 @@ export function Overview(): JSX.Element {
     </>
   );
 }
+
+const HOUR_MS = 3_600_000;
 
 interface TileProps {
   readonly label: string;
@@ -67,7 +69,7 @@ function Sums({ sums, alarms }: { readonly sums: ToldSums; readonly alarms: numb
       <Tile label="Values a second" value={valuesPerS === null ? "–" : countWords(valuesPerS)} note="taken for the sinks" />
       <Tile
         label="Buffer"
-        value={bufferHours === null ? "–" : hoursWords(bufferHours)}
+        value={bufferHours === null ? "–" : roughDuration(bufferHours * HOUR_MS)}
         level={bufferFilling ? "note" : "ok"}
         note={bufferFilling ? "filling" : "of room at today’s rate"}
         href="#configuration"
@@ -76,10 +78,6 @@ function Sums({ sums, alarms }: { readonly sums: ToldSums; readonly alarms: numb
     </dl>
   );
 }
-
-/** Pure. */
-const hoursWords = (hours: number): string =>
-  hours < 1 ? `${Math.round(hours * 60)} min` : hours < 48 ? `${Math.round(hours)} h` : `${Math.round(hours / 24)} d`;
 
 function Alarms({ head: { alarms, alarmSteps, clock } }: { readonly head: ToldHead }): JSX.Element {
   return (
@@ -126,7 +124,6 @@ function Need({
 }: {
   readonly need: ToldNeed;
 }): JSX.Element {
-  const path = kind === "sink" ? sinkPath : sourcePath;
   return (
     <li class={`card ${level}`} data-need={title}>
       <div class="need-head">
@@ -136,8 +133,8 @@ function Need({
         </span>
       </div>
       <p class="names">
-        {names.map((name) => (
-          <a key={name} href={path(name)} class="cut" title={name}>
+        {names.map(({ name, path }) => (
+          <a key={path} href={path} class="cut" title={name}>
             {name}
           </a>
         ))}
@@ -165,11 +162,11 @@ const Sinks = ({ sinks }: { readonly sinks: readonly ToldSink[] }): JSX.Element 
 );
 
 function SinkCard({ sink }: { readonly sink: ToldSink }): JSX.Element {
-  const { name, type, endpoint, level, state, since, ledger } = sink;
+  const { name, path, type, endpoint, level, state, since, ledger } = sink;
   return (
     <li class={`card ${level}`} data-sink={name}>
       <h3>
-        <a href={sinkPath(name)} class="cut" title={name}>
+        <a href={path} class="cut" title={name}>
           {name}
         </a>
       </h3>

@@ -1,15 +1,15 @@
 import { describe, expect, it } from "vitest";
-import { feedPathOf, routeOf, sinkPath, sourcePath } from "./route.ts";
+import { feedPathOf, routeOf } from "./route.ts";
 
 const HOST = "http://127.0.0.1:8090";
 const NAMES = ["press 1", "a/b", "%41", "ä?#&", "<b>", "x".repeat(200)];
 
 describe("the routes of the console", () => {
   it.each(NAMES)("a source and a sink named %s are found by their own paths", (name) => {
-    const route = routeOf(HOST + sourcePath(name));
+    const route = routeOf(`${HOST}/sources/${encodeURIComponent(name)}`);
     expect(route).toEqual({ page: "source", name, filter: "", number: 1 });
     expect(routeOf(HOST + feedPathOf(route))).toEqual(route);
-    expect(routeOf(HOST + feedPathOf(routeOf(HOST + sinkPath(name))))).toEqual({ page: "sink", name });
+    expect(routeOf(HOST + feedPathOf(routeOf(`${HOST}/sinks/${encodeURIComponent(name)}`)))).toEqual({ page: "sink", name });
   });
 
   it("keeps the filter and the page of variables", () => {

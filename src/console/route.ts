@@ -7,9 +7,6 @@ export type Route =
   | { readonly page: "sink"; readonly name: string }
   | { readonly page: "log" };
 
-export const sourcePath = (name: string): string => `/sources/${encodeURIComponent(name)}`;
-export const sinkPath = (name: string): string => `/sinks/${encodeURIComponent(name)}`;
-
 /** Pure. */
 export function routeOf(href: string): Route {
   const { pathname, searchParams } = new URL(href);
@@ -33,10 +30,13 @@ function decoded(text: string): string {
 /** The path whose changes the collector sends for this page. */
 export const feedPathOf = (route: Route): string => {
   if (route.page === "overview" || route.page === "log") return "/";
-  if (route.page === "sink") return sinkPath(route.name);
-  const query = new URLSearchParams({ ...(route.filter !== "" && { filter: route.filter }), page: String(route.number) });
-  return `${sourcePath(route.name)}?${query.toString()}`;
+  if (route.page === "sink") return `/sinks/${encodeURIComponent(route.name)}`;
+  return variablesPath(`/sources/${encodeURIComponent(route.name)}`, route.filter, route.number);
 };
+
+/** A source's page with some of its variables; `path`: see `ToldSource.path`. Pure. */
+export const variablesPath = (path: string, filter: string, number: number): string =>
+  `${path}?${new URLSearchParams({ ...(filter !== "" && { filter }), page: String(number) }).toString()}`;
 
 export function go(path: string, isReplaced = false): void {
   if (isReplaced) history.replaceState(null, "", path);

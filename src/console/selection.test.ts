@@ -8,6 +8,7 @@ const LEVELS = ["ok", "note", "bad", "none"] as const;
 const source = (name: string, level: ToldSource["level"] = "ok", since = "2026-11-20T09:00:00.000Z"): ToldSource => ({
   uuid: name,
   name,
+  path: `/sources/${name}`,
   type: "s7",
   endpoint: `${name}.example:102`,
   intervalMs: 1000,

@@ -1,36 +1,25 @@
 import type { JSX } from "preact";
 import { formatDuration } from "../base/duration.ts";
-import type { ToldHour, ToldLedger, ToldSink } from "../service/page/told.ts";
+import type { SinkAnswer, ToldHour, ToldLedger, ToldSink } from "../service/page/told.ts";
 import { useData } from "./data.ts";
-import { useFeed } from "./state.ts";
 import { TimelineStrip } from "./timeline.tsx";
 import { Age, Badge, countWords, Fact, Facts, Notes, Paragraphs, Time, Trouble, Wide } from "./words.tsx";
 
 /** One data sink: its state, backlog, ledger and losses. */
-export function SinkPage({ name }: { readonly name: string }): JSX.Element {
-  const feed = useFeed();
-  const all = (feed.part("sinks") ?? []).flatMap((uuid) => feed.piece<ToldSink>(`k-${uuid}`) ?? []);
-  const sink = all.find((one) => one.name === name || one.uuid === name.toLowerCase());
-  if (!sink)
-    return (
-      <>
-        <h1>{name}</h1>
-        <p>{feed.part("head") ? "There is no data sink of this name." : "The state follows in a moment."}</p>
-      </>
-    );
-  const { type, endpoint, level, state, since, trouble, words, notes, moreNotes, ledger, hours } = sink;
+export function SinkPage({ sink }: { readonly sink: ToldSink }): JSX.Element {
+  const { name, type, endpoint, level, state, since, trouble, words, notes, moreNotes, clients, ledger, hours } = sink;
   return (
     <>
       <p class="crumb">
         <a href="/#sinks">All data sinks</a>
       </p>
       <h1 class="cut" title={name}>
-        {sink.name}
+        {name}
       </h1>
       <p class="faint">
         {type} {endpoint}
       </p>
-      <section id="state" class={`card ${level}`} data-sink={sink.name} aria-label="State">
+      <section id="state" class={`card ${level}`} data-sink={name} aria-label="State">
         <p class="large">
           <Badge level={level} words={state} /> <span class="faint">for </span>
           <Age iso={since} />
@@ -43,18 +32,54 @@ export function SinkPage({ name }: { readonly name: string }): JSX.Element {
         <h2 id="timeline-title">Last day</h2>
         <TimelineStrip of="sink" uuid={sink.uuid} />
       </section>
+      {clients && <Clients clients={clients} />}
       <SinkData uuid={sink.uuid} />
       {ledger ? <Ledger ledger={ledger} hours={hours} /> : <p>It keeps no account.</p>}
     </>
   );
 }
 
-/** Answer of `/data/sink`, as far as it is shown here. */
-interface SinkAnswer {
-  readonly backlog_hours: number | null;
-  readonly rate: { readonly accepted_per_s: number; readonly delivered_per_s: number } | null;
-  readonly certificates: readonly { readonly kind: string; readonly name: string; readonly not_after: string }[];
-}
+/** Clients of the server that the sink hosts. */
+const Clients = ({ clients: { first, count } }: { readonly clients: NonNullable<ToldSink["clients"]> }): JSX.Element => (
+  <section id="clients" aria-labelledby="clients-title">
+    <h2 id="clients-title">Clients</h2>
+    {count === 0 && <p>No client is logged in.</p>}
+    {count > 0 && (
+      <Wide label="Clients that are logged in">
+        <table class="plain">
+          <thead>
+            <tr>
+              {["Client", "Address", "Security", "Since", "Subscriptions"].map((label) => (
+                <th key={label} scope="col">
+                  {label}
+                </th>
+              ))}
+            </tr>
+          </thead>
+          <tbody>
+            {first.map(({ name, address, security, since, subscriptions }, place) => (
+              // Several may have one name and address.
+              <tr key={place}>
+                <th scope="row">
+                  <span class="cut" title={name}>
+                    {name}
+                  </span>
+                </th>
+                <td>{address ?? "not connected now"}</td>
+                <td>{security ?? "–"}</td>
+                <td class="time">
+                  <Time iso={since} />
+                </td>
+                <td>{subscriptions}</td>
+              </tr>
+            ))}
+          </tbody>
+        </table>
+      </Wide>
+    )}
+    {count > first.length && <p>… {count - first.length} more</p>}
+  </section>
+);
 
 const ASK_EVERY_MS = 5000;
 const HOUR_MS = 3_600_000;
@@ -76,8 +101,8 @@ function SinkData({ uuid }: { readonly uuid: string }): JSX.Element | null {
             ? "not known yet"
             : `${rate.accepted_per_s.toFixed(1)} values a second come, ${rate.delivered_per_s.toFixed(1)} are delivered`}
         </Fact>
-        {certificates.map(({ kind, name, not_after: end }) => (
-          <Fact key={kind + name} label={`Certificate ${kind}`}>
+        {certificates.map(({ kind, name, thumbprint, not_after: end }) => (
+          <Fact key={kind + thumbprint} label={`Certificate ${kind}`}>
             {name}, until <Time iso={end} />
           </Fact>
         ))}
@@ -115,8 +140,9 @@ function Ledger({ ledger, hours }: { readonly ledger: ToldLedger; readonly hours
             </tr>
           </thead>
           <tbody>
-            {hours.map(({ at, accepted, delivered, unconfirmed, dropped: lost, pending }) => (
-              <tr key={at}>
+            {hours.map(({ at, accepted, delivered, unconfirmed, dropped: lost, pending }, place) => (
+              // An hour comes twice where the clock was set back.
+              <tr key={place}>
                 <th scope="row">
                   <Time iso={new Date(at).toISOString()} />
                 </th>

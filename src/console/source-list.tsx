@@ -3,7 +3,7 @@ import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { formatDuration } from "../base/duration.ts";
 import type { ToldSample, ToldSource } from "../service/page/told.ts";
 import { Sparkline } from "./line.tsx";
-import { go, sourcePath } from "./route.ts";
+import { go } from "./route.ts";
 import { type SortKey, selected } from "./selection.ts";
 import { useFeed } from "./state.ts";
 import { Age, Badge } from "./words.tsx";
@@ -133,13 +133,13 @@ interface RowProps {
 
 function Row({ source, place, top }: RowProps): JSX.Element {
   const feed = useFeed();
-  const { uuid, name, type, endpoint, intervalMs, level, state, since } = source;
-  const sample = feed.piece<ToldSample>(`v-${uuid}`);
+  const { uuid, name, path, type, endpoint, intervalMs, level, state, since } = source;
+  const sample = feed.piece<ToldSample | null>(`v-${uuid}`);
   const address = `${type} ${endpoint ?? ""}${intervalMs > 0 ? `, every ${formatDuration(intervalMs)}` : ""}`;
   return (
     <div class={`row ${level}`} role="row" aria-rowindex={place + 2} data-source={name} style={{ top: `${top}px` }}>
       <div role="cell" class="cell-name">
-        <a href={sourcePath(name)} class="cut" title={name}>
+        <a href={path} class="cut" title={name}>
           {name}
         </a>
       </div>

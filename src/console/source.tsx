@@ -1,12 +1,13 @@
 import type { JSX } from "preact";
 import { useState } from "preact/hooks";
 import { shellWord } from "../base/shell-word.ts";
-import type { ToldChange, ToldDetail, ToldPlan, ToldSource, ToldVariable } from "../service/page/told.ts";
+import type { ToldDetail, ToldPlan, ToldSource, ToldVariable } from "../service/page/told.ts";
 import { Chart, type ChartVariable } from "./chart.tsx";
+import { Explained } from "./explain.tsx";
 import { FramesSection } from "./frames.tsx";
 import { Sparkline } from "./line.tsx";
 import { EventTable } from "./log.tsx";
-import { go, sourcePath } from "./route.ts";
+import { go, variablesPath } from "./route.ts";
 import { useFeed } from "./state.ts";
 import { TimelineStrip } from "./timeline.tsx";
 import { Age, Badge, Command, Fact, Facts, Notes, Paragraphs, Step, Time, Trouble, Wide } from "./words.tsx";
@@ -38,11 +39,11 @@ export function SourcePage({ source, filter, number }: SourcePageProps): JSX.Ele
       {detail && <Variables source={source} detail={detail} filter={filter} number={number} />}
       {detail && <Faults faults={detail.allFaults} />}
       {detail && <Plan plan={detail.plan} word={word} />}
-      <Timeline uuid={source.uuid} changes={feed.part("changes") ?? []} />
+      <Timeline uuid={source.uuid} />
       <FramesSection uuid={source.uuid} />
       <section aria-labelledby="events-title">
         <h2 id="events-title">Events</h2>
-        <EventTable search={name} />
+        <EventTable about={name} />
       </section>
       <p>
         Look closer: {["watch", "plan", "probe", "explain"].map((verb) => [<Command key={verb} text={`collector ${verb} ${word}`} />, " "])}
@@ -90,17 +91,22 @@ interface VariablesProps {
 /** Variables that one chart draws at most. */
 const MAX_CHARTED = 4;
 
-function Variables({ source: { name, uuid }, detail: { readout, readAt, matching, pages }, filter, number }: VariablesProps): JSX.Element {
+function Variables({
+  source: { name, path, uuid },
+  detail: { readout, readAt, matching, pages },
+  filter,
+  number,
+}: VariablesProps): JSX.Element {
   const feed = useFeed();
   const [charted, setCharted] = useState<readonly ChartVariable[]>([]);
+  const [explained, setExplained] = useState<ChartVariable>();
   const toggle = (row: ToldVariable): void => {
     const { uuid: variable, name: label, unit } = row;
     const rest = charted.filter((one) => one.uuid !== variable);
     setCharted(rest.length < charted.length ? rest : [...rest, { uuid: variable, name: label, unit }].slice(-MAX_CHARTED));
   };
   const rows = (feed.part("rows") ?? []).flatMap((uuid) => feed.piece<ToldVariable>(`r-${uuid}`) ?? []);
-  const pathOf = (text: string, page: number): string =>
-    `${sourcePath(name)}?${new URLSearchParams({ ...(text !== "" && { filter: text }), page: String(page) }).toString()}`;
+  const pathOf = (text: string, page: number): string => variablesPath(path, text, page);
   return (
     <section id="variables" aria-labelledby="variables-title">
       <div class="list-head">
@@ -124,6 +130,7 @@ function Variables({ source: { name, uuid }, detail: { readout, readAt, matching
         )}
       </p>
       {charted.length > 0 && <Chart source={uuid} variables={charted} />}
+      {explained && <Explained key={explained.uuid} source={{ uuid, name }} variable={explained} />}
       {rows.length > 0 && (
         <Wide label="Table of variables">
           <table class="plain">
@@ -141,9 +148,10 @@ function Variables({ source: { name, uuid }, detail: { readout, readAt, matching
                 <VariableRow
                   key={row.uuid}
                   row={row}
-                  source={name}
                   isCharted={charted.some((one) => one.uuid === row.uuid)}
+                  isExplained={explained?.uuid === row.uuid}
                   toggle={() => toggle(row)}
+                  explain={() => setExplained(explained?.uuid === row.uuid ? undefined : row)}
                 />
               ))}
             </tbody>
@@ -164,12 +172,13 @@ function Variables({ source: { name, uuid }, detail: { readout, readAt, matching
 
 interface VariableRowProps {
   readonly row: ToldVariable;
-  readonly source: string;
   readonly isCharted: boolean;
+  readonly isExplained: boolean;
   readonly toggle: () => void;
+  readonly explain: () => void;
 }
 
-function VariableRow({ row, source, isCharted, toggle }: VariableRowProps): JSX.Element {
+function VariableRow({ row, isCharted, isExplained, toggle, explain }: VariableRowProps): JSX.Element {
   const feed = useFeed();
   const { uuid, name, address, type, unit, value, raw, level, quality, reason, sourceTime, isSent } = row;
   return (
@@ -178,11 +187,9 @@ function VariableRow({ row, source, isCharted, toggle }: VariableRowProps): JSX.
         <button type="button" class="chart-toggle cut" aria-pressed={isCharted} title={`${name}: the last day as a chart`} onClick={toggle}>
           {name}
         </button>
-        {isCharted && (
-          <p>
-            <Command text={`collector explain ${shellWord(source, "SOURCE")} ${shellWord(name, "VARIABLE")}`} />
-          </p>
-        )}
+        <button type="button" class="quiet" aria-pressed={isExplained} aria-label={`Explain ${name}`} onClick={explain}>
+          Explain
+        </button>
       </th>
       <td data-field="value">
         <b>
@@ -277,20 +284,9 @@ function Plan({ plan, word }: { readonly plan: ToldPlan | null | undefined; read
   );
 }
 
-const Timeline = ({ uuid, changes }: { readonly uuid: string; readonly changes: readonly ToldChange[] }): JSX.Element => (
+const Timeline = ({ uuid }: { readonly uuid: string }): JSX.Element => (
   <section id="timeline" aria-labelledby="timeline-title">
-    <h2 id="timeline-title">Timeline</h2>
+    <h2 id="timeline-title">Last day</h2>
     <TimelineStrip of="source" uuid={uuid} />
-    {changes.length === 0 ? (
-      <p>No change of its state is known yet.</p>
-    ) : (
-      <ol reversed>
-        {changes.map(({ at, state, detail }) => (
-          <li key={at + state}>
-            <Time iso={at} /> <strong>{state}</strong> {detail}
-          </li>
-        ))}
-      </ol>
-    )}
   </section>
 );

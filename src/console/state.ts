@@ -1,5 +1,5 @@
 import { createContext } from "preact";
-import { useContext, useEffect, useReducer } from "preact/hooks";
+import { useContext, useEffect, useReducer, useRef } from "preact/hooks";
 import type { Feed } from "./feed.ts";
 
 export const FeedContext = createContext<Feed | undefined>(undefined);
@@ -9,7 +9,9 @@ export function useFeed(): Feed {
   const feed = useContext(FeedContext);
   if (!feed) throw new Error("there is no feed around this component");
   const [, again] = useReducer((count: number) => count + 1, 0);
-  useEffect(() => feed.subscribe(() => again(undefined)), [feed]);
+  const shown = useRef(feed.version);
+  shown.current = feed.version;
+  useEffect(() => feed.subscribe(() => again(undefined), shown.current), [feed]);
   return feed;
 }
 

@@ -240,12 +240,14 @@ export class SinkPump {
     const { uuid, name, type } = spec;
     const sink = this.#opening?.sink;
     const link = sink?.link?.();
+    const clients = sink?.clients?.();
     const named = { uuid, name, type, endpoint: sink?.endpoint ?? endpoint };
     return {
       ...named,
       ...this.#state.report(),
       warnings: this.#warningTimes.dated(this.#warnings(), this.#port.clock.epochMs()),
       ...(link && { link }),
+      ...(clients && { clients }),
       ...(!filter.isOpen && { filter: filter.patterns }),
     };
   }
@@ -447,9 +449,9 @@ export class SinkPump {
     this.#reportChanges();
   }
 
-  /** Warnings and link change without an event: they are compared as often as the sources are described. */
+  /** Warnings, link and clients change without an event: they are compared as often as the sources are described. */
   #reportChanges(): void {
-    const now = JSON.stringify([this.#warnings(), this.#opening?.sink.link?.()]);
+    const now = JSON.stringify([this.#warnings(), this.#opening?.sink.link?.(), this.#opening?.sink.clients?.()]);
     if (now === this.#reported) return;
     this.#reported = now;
     this.#port.changed();

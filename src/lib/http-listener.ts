@@ -1,13 +1,11 @@
-import { once } from "node:events";
 import { chmodSync } from "node:fs";
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import { createServer as createTlsServer } from "node:https";
 import type { ListenOptions, Socket } from "node:net";
 import type { Log } from "../model/context.ts";
-import { errorCode } from "../model/failure.ts";
 import { ConnectionBound, type ConnectionLimits } from "./connection-bound.ts";
 import { type Refusal, refuse } from "./http-refusal.ts";
-import { portHolder } from "./port-holder.ts";
+import { listenAt } from "./listen.ts";
 import { answerWithoutTls, type Certificate, followCertificate } from "./tls-server.ts";
 
 export interface HttpListenerOptions {
@@ -84,10 +82,7 @@ export class HttpListener {
     const server = this.#server;
     if (place.path !== undefined && Buffer.byteLength(place.path) > MAX_PATH_BYTES)
       throw new Error(`${place.path} is too long for a socket (${MAX_PATH_BYTES} bytes at most); choose a shorter state_dir`);
-    await once(server.listen(place), "listening").catch((error: unknown) => {
-      const holder = place.port !== undefined && errorCode(error) === "EADDRINUSE" ? portHolder(place.port) : undefined;
-      throw holder === undefined ? error : new Error(`EADDRINUSE: the port is in use by ${holder}`, { cause: error });
-    });
+    await listenAt(server, place);
     // The people of its user and group. Until here only its owner may connect: the usual umask takes the right to write from everyone else.
     if (place.path !== undefined) chmodSync(place.path, SOCKET_MODE);
     server.removeAllListeners("error").on("error", (error) => log.warn({ err: error }, `the listener of ${what} reported an error`));

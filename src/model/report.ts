@@ -83,12 +83,30 @@ export interface FilterPatterns {
   readonly units?: readonly string[] | undefined;
 }
 
+/** Clients that a report names. */
+export const MAX_CLIENTS = 50;
+
+/** A client of a server that the collector hosts, with a session that is logged in. */
+export interface ClientReport {
+  /** The client's own words for itself, cut. */
+  readonly name: string;
+  /** IP address; null: its connection has ended, and the session waits for the next. */
+  readonly address: string | null;
+  /** Mode and policy, such as `SignAndEncrypt Basic256Sha256`; null: it has no connection. */
+  readonly security: string | null;
+  /** ISO 8601 UTC. */
+  readonly since: string;
+  readonly subscriptions: number;
+}
+
 /** The state of a data sink. */
 export interface SinkReport extends Report {
   /** Absent: it takes all there is. */
   readonly filter?: FilterPatterns;
   /** While the sink is open and of a kind that measures it. */
   readonly link?: LinkReport;
+  /** While it is open and hosts a server: its clients, the first MAX_CLIENTS to come, and how many there are. */
+  readonly clients?: { readonly first: readonly ClientReport[]; readonly count: number };
   readonly name: string | null;
   readonly state: "CONNECTING" | "OK" | "ERROR" | "STOPPED";
 }

@@ -277,7 +277,6 @@ export class Service {
       pipeline.describe(reports);
       this.#options.history.noteSources(reports);
       this.#captures?.keep(new Set(reports.map(({ uuid }) => uuid)));
-      this.#page?.sourceChanged();
     }, DESCRIBE_AFTER_MS);
   }
 

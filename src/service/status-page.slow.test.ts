@@ -28,6 +28,8 @@ it("is served where settings and policy let it be, moves with them, and ends wit
   const urlOf = (port: number): string => `http://127.0.0.1:${port}/`;
   const refusal = "127.0.0.1 is not among the addresses that policy.yaml opens";
   let closed: string | undefined = refusal;
+  let asked = 0;
+  const said: string[] = [];
   const other = net.createServer().listen(two, "127.0.0.1");
   onTestFinished(() => void other.close());
   const page = new StatusPage({
@@ -40,9 +42,12 @@ it("is served where settings and policy let it be, moves with them, and ends wit
       },
       inspect: () => undefined,
     },
-    head: () => HEAD,
+    head: () => {
+      asked++;
+      return HEAD;
+    },
     data: NO_DATA,
-    log: silentLog,
+    log: { ...silentLog, info: (_, text) => said.push(text) },
     start: (options) => new PageHost(options),
   });
   onTestFinished(() => page.stop());
@@ -52,6 +57,9 @@ it("is served where settings and policy let it be, moves with them, and ends wit
   expect(await statusOf(urlOf(one))).toBe("away");
   closed = undefined;
   page.look();
+  await expect.poll(() => said, WITHIN).toEqual(["the page is served"]);
+  // The thread begins with the first viewer, who is answered.
+  expect(asked).toBe(0);
   await expect.poll(() => statusOf(urlOf(one)), WITHIN).toBe(200);
   expect(await (await fetch(urlOf(one))).text()).toContain('data-source="press-1"');
   expect(textsOf(page.notes())).toEqual([]);

@@ -40,11 +40,6 @@ export class StatusPage {
     return this.#closed === undefined ? (this.#host?.notes() ?? []) : [warning("listening_forbidden", this.#closed, "page")];
   }
 
-  /** A source has changed. */
-  sourceChanged(): void {
-    this.#host?.sourceChanged();
-  }
-
   /** The settings have changed. */
   use({ page }: Pick<Settings, "page">): void {
     this.#settings = page;

@@ -74,6 +74,7 @@ async function startPage(): Promise<number> {
   const { port1, port2 } = new MessageChannel();
   const asset = { contentType: "text/css", body: "a" };
   const running = runPage(port2, { listen: `127.0.0.1:${port}`, assets: { "/page.css": asset } });
+  port1.postMessage({ type: "listen" });
   onTestFinished(async () => {
     port1.postMessage({ type: "stop" });
     await running;

@@ -3,7 +3,7 @@ import type { Loss } from "../buffer/buffer.ts";
 import type { Condition } from "../model/condition.ts";
 import type { Context, Log } from "../model/context.ts";
 import type { Layout } from "../model/layout.ts";
-import type { LinkReport, SourceReport } from "../model/report.ts";
+import type { LinkReport, SinkReport, SourceReport } from "../model/report.ts";
 import type { Readout } from "../model/value.ts";
 import type { Warning } from "../model/warning.ts";
 
@@ -167,7 +167,7 @@ export interface Sink {
   readonly inFlight: number;
   /** Warnings while the sink is healthy. */
   readonly warnings: readonly Warning[];
-  /** Called once, with what is to be called when the warnings have changed. Absent: they are looked at when the sources are described. */
+  /** Called once, with what is to be called when the warnings or clients have changed. Absent: they are looked at when the sources are described. */
   watchWarnings?(changed: () => void): void;
   /** `host:port` that it really listens on, where that depends on more than the details; absent: as the kind says. */
   readonly endpoint?: string;
@@ -184,6 +184,8 @@ export interface Sink {
   forget?(ctx: Context): Promise<void>;
   /** The way to the server, where the kind measures it. */
   link?(): LinkReport;
+  /** Clients of a server that it hosts; changes are told as those of warnings are. */
+  clients?(): NonNullable<SinkReport["clients"]>;
   /** Limits for older values, when the sink itself sends newer ones first. Absent: half of inFlight, of any size. */
   older?(): OlderBounds;
   /** Settles when the connection is lost, with the ReasonError; never before open has returned. */

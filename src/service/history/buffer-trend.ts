@@ -3,7 +3,7 @@ import { decodeReadout } from "../../buffer/codec.ts";
 import type { BufferFileReader } from "../../buffer/reader.ts";
 import type { Layout } from "../../model/layout.ts";
 import { hasTrend } from "./trend-choice.ts";
-import type { TrendFigures } from "./trend-memory.ts";
+import { type TrendFigures, toFloat32 } from "./trend-memory.ts";
 
 export interface BufferQuestion {
   /** Uuid. */
@@ -133,7 +133,7 @@ function numberAt({ layout, place }: Meant, payload: Uint8Array): number | undef
   if (!reading || reading.quality === "bad") return undefined;
   const { value } = reading;
   const number = typeof value === "number" ? value : typeof value === "bigint" || typeof value === "boolean" ? Number(value) : Number.NaN;
-  return Number.isFinite(number) ? number : undefined;
+  return Number.isFinite(number) ? toFloat32(number) : undefined;
 }
 
 /** Undefined: the batch is damaged. */

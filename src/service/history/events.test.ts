@@ -22,6 +22,28 @@ describe("events", () => {
     });
   });
 
+  it("match a whole name, not a part of another", () => {
+    const events = new Events(CLOCK);
+    for (const about of ["press-1", "press-10", "press-1/speed", "__proto__", "x".repeat(2000)])
+      events.add({ kind: "configuration", about, text: "press-1" });
+    const found = (about: string) => events.find({ ...ALL, about }).events.map(({ id }) => id);
+    expect([found("press-1"), found("press-10"), found("__proto__"), found("x".repeat(2000)), found("press")]).toEqual([
+      [3, 1],
+      [2],
+      [4],
+      [5],
+      [],
+    ]);
+  });
+
+  it("hold no password of a URL, which a search would find", () => {
+    const events = new Events(CLOCK);
+    const url = "opc.tcp://user:canary-1@host:4840";
+    events.add({ kind: "configuration", about: url, text: `endpoint ${url}`, before: url, after: url });
+    expect(events.find({ ...ALL, search: "canary" }).events).toEqual([]);
+    expect(JSON.stringify(events.find({ ...ALL, search: "host:4840" }).events)).not.toMatch(/canary|user/);
+  });
+
   it("have a bound: a source that comes and goes pushes out its own, many of one kind those of that kind", () => {
     const events = new Events(CLOCK);
     events.add({ kind: "start", about: null, text: "started" });

@@ -1,3 +1,4 @@
+import { withoutCredentials } from "../../base/plain-text.ts";
 import { clip } from "../../model/bounded-failure.ts";
 import { type Clock, timeAt, upMsOf } from "../../model/clock.ts";
 
@@ -36,6 +37,8 @@ export interface EventQuestion {
   readonly after: number;
   /** Only those with this text in kind, name, text or value, whatever its case. */
   readonly search: string;
+  /** Only those about this name, or about a variable of it; absent: about anything. */
+  readonly about?: string | undefined;
   /** The latest so many. */
   readonly limit: number;
 }
@@ -61,11 +64,11 @@ export class Events {
   }
 
   /** The newest first, and how many more fit. */
-  find({ after, search, limit }: EventQuestion): { readonly events: readonly HistoryEvent[]; readonly more: number } {
+  find({ after, search, about, limit }: EventQuestion): { readonly events: readonly HistoryEvent[]; readonly more: number } {
     const wanted = search.toLowerCase();
     const found = [...this.#kept.values()]
       .flat()
-      .filter((event) => event.id > after && (wanted === "" || textOf(event).includes(wanted)))
+      .filter((event) => event.id > after && isAbout(event, about) && (wanted === "" || textOf(event).includes(wanted)))
       .sort((one, other) => other.id - one.id);
     const events = found
       .slice(0, limit)
@@ -77,7 +80,11 @@ export class Events {
 const textOf = ({ kind, about, text, before = "", after = "" }: Kept): string =>
   [kind, about ?? "", text, before, after].join(" ").toLowerCase();
 
-const short = (text: string): string => clip(text, MAX_TEXT);
+const isAbout = (event: Kept, name: string | undefined): boolean =>
+  name === undefined || event.about === short(name) || event.about?.startsWith(`${name}/`) === true;
+
+/** Without passwords of URLs, which a search could find out character by character. */
+const short = (text: string): string => clip(withoutCredentials(text), MAX_TEXT);
 
 function shortened({ kind, about, text, before, after }: NewEvent): NewEvent {
   return {

@@ -12,6 +12,9 @@ const SLOTS_AT_ONCE = 64;
 const MAX_FLOAT32 = (2 - 2 ** -23) * 2 ** 127;
 const NEVER = -1;
 
+/** The nearest float32 of a finite number, which is finite too. Pure. */
+export const toFloat32 = (value: number): number => Math.fround(Math.max(-MAX_FLOAT32, Math.min(MAX_FLOAT32, value)));
+
 /** A stretch of a trend, a figure a minute; NaN where the minute has no number. */
 export interface TrendFigures {
   readonly min: Float32Array<ArrayBuffer>;
@@ -67,7 +70,7 @@ export class TrendMemory {
     const at = this.#cell(slot, minute);
     if (at === undefined) return;
     const block = this.#blockOf(slot);
-    const number = Math.fround(Math.max(-MAX_FLOAT32, Math.min(MAX_FLOAT32, value)));
+    const number = toFloat32(value);
     const least = block[at] ?? 0;
     const isFirst = Number.isNaN(least) || Object.is(least, 0);
     if (isFirst || number < least) block[at] = number === 0 ? -0 : number;

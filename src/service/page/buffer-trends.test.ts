@@ -20,7 +20,7 @@ const QUESTION = { source: uuidOf(1), variable: "speed", fromMs: undefined, toMs
 async function answerOf(trends: BufferTrends, span: { readonly fromMs?: number; readonly toMs?: number } = {}) {
   const found = await trends.read({ ...QUESTION, ...span });
   if (found === "busy") throw new Error("another answer is being made");
-  return bufferTrendAnswer(found);
+  return bufferTrendAnswer(found, 30_000);
 }
 
 /** A file with a readout of two sources each 30 s, of which the first has rising numbers, and is bad every tenth time. */
@@ -83,4 +83,17 @@ test("an empty buffer has no trend, and a missing file is an error", async () =>
   await expect(new BufferTrends(file).read(QUESTION)).rejects.toThrow();
   open(file).close();
   expect(await answerOf(new BufferTrends(file))).toMatchObject({ span: null, last: [] });
+});
+
+test("a stretch without a number is a gap where it is longer than two readouts lie apart, as far as it was read", () => {
+  const figures = {
+    min: Float32Array.of(1, NaN, 2, NaN, NaN, NaN, 3, NaN, NaN, NaN),
+    max: new Float32Array(10),
+    last: new Float32Array(10),
+  };
+  const found = { span: { fromMs: BEGIN, toMs: BEGIN + 600_000 }, stepMs: 60_000, fromMs: BEGIN, figures, nextMs: BEGIN + 480_000 };
+  const gapsOf = (nextMs: number | undefined) =>
+    bufferTrendAnswer({ ...found, nextMs }, 30_000).gaps.map(({ from, to }) => `${from.slice(14, 16)}-${to.slice(14, 16)}`);
+  expect(gapsOf(BEGIN + 480_000)).toEqual(["03-06"]);
+  expect(gapsOf(undefined)).toEqual(["03-06", "07-10"]);
 });

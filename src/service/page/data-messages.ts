@@ -1,4 +1,5 @@
 import type { SinkStatus } from "../../model/service-status.ts";
+import type { Explained, LiveValue } from "../../model/source-insight.ts";
 import type { SourceFrames } from "../../model/wire.ts";
 import type { EventQuestion, HistoryEvent } from "../history/events.ts";
 import type { StateSpan, TrendData } from "../history/history.ts";
@@ -19,7 +20,9 @@ export type DataQuestion =
   | { readonly type: "timeline"; readonly uuid: string }
   | ({ readonly type: "events" } & EventQuestion)
   | { readonly type: "sink"; readonly uuid: string }
-  | { readonly type: "frames"; readonly source: string };
+  | { readonly type: "frames"; readonly source: string }
+  /** `variable`: uuid or name. */
+  | { readonly type: "explain"; readonly source: string; readonly variable: string };
 
 /** The service's answer, of the same type as its question. */
 export type DataReply =
@@ -30,7 +33,17 @@ export type DataReply =
   /** Null: there is no such sink. */
   | { readonly type: "sink"; readonly found: SinkData | null }
   /** none: there is no such source. not_kept: nothing of it is. */
-  | { readonly type: "frames"; readonly frames: SourceFrames | "none" | "not_kept" };
+  | { readonly type: "frames"; readonly frames: SourceFrames | "none" | "not_kept" }
+  /** none: there is no such variable. not_run: its source cannot run as it is configured. busy: too many were looked at just now. */
+  | { readonly type: "explain"; readonly found: ExplainData | "none" | "not_run" | "busy" };
+
+export interface ExplainData {
+  readonly explained: Explained;
+  /** Undefined: no readout has ended since somebody looks. */
+  readonly value: LiveValue | undefined;
+  /** ISO 8601 UTC. */
+  readonly readAt: string | null;
+}
 
 export interface SinkData {
   readonly sink: SinkStatus;

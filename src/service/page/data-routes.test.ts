@@ -130,10 +130,64 @@ describe("answers as JSON", () => {
     expect((await ask("/data/capture?source=press-1", { type: "frames", frames: "not_kept" })).status).toBe(409);
   });
 
-  it("ask the service 64 questions at once at most", async () => {
+  it("explain a variable, with a bound on its bytes", async () => {
+    const value = {
+      uuid: uuidOf(5),
+      name: "speed",
+      address: "holding:1",
+      type: "float32",
+      unit: "1/min",
+      exploration: false,
+      quality: "good",
+      value: "2.5",
+      raw: null,
+      fault: null,
+      detail: null,
+      source_time: null,
+    } as const;
+    const orders = [{ order: "ABCD", configured: true, value: "18446744073709551615", detail: null }];
+    const wire = { state: "read", bytes: "00ff".repeat(1000), form: null, value: "2.5", orders } as const;
+    const explained = { request: "holding:0 to holding:9", set_aside: null, scaling: null, wire };
+    const found = { explained, value, readAt: "2026-11-20T09:00:00.000Z" };
+    const { status, data } = await ask("/data/explain?source=press-1&variable=speed", { type: "explain", found });
+    expect([status, data]).toMatchObject([
+      200,
+      { variable: { value: "2.5" }, request: "holding:0 to holding:9", wire: { left_out: 1744, orders } },
+    ]);
+    expect(data.wire.bytes).toHaveLength(512);
+    const statuses = (["none", "not_run", "busy"] as const).map(
+      async (lack) => (await ask("/data/explain?source=press-1&variable=x", { type: "explain", found: lack })).status,
+    );
+    expect(await Promise.all(statuses)).toEqual([404, 409, 503]);
+    const pending = { ...found, explained: { ...explained, wire: { state: "pending" } as const }, value: undefined, readAt: null };
+    expect((await ask("/data/explain?source=press-1&variable=x", { type: "explain", found: pending })).data).toMatchObject({
+      variable: null,
+      wire: { state: "pending" },
+    });
+    expect((await ask("/data/explain?source=press-1")).status).toBe(400);
+  });
+
+  it("ask the service one question at a time, and not above 64 that wait", async () => {
+    let [waiting, most, posted] = [0, 0, 0];
+    const questions: Questions = new Questions((message) => {
+      most = Math.max(most, ++waiting);
+      posted++;
+      setImmediate(() => {
+        waiting--;
+        if (message.type === "question") questions.take(message.id, posted === 3 ? undefined : { type: "timeline", spans: [] });
+      });
+    });
+    const replies = await Promise.all(Array.from({ length: 100 }, () => questions.ask({ type: "timeline", uuid: uuidOf(1) })));
+    // One could not be answered, and held up none.
+    expect([most, posted, replies.filter((reply) => reply !== undefined).length]).toEqual([1, 64, 63]);
+  });
+
+  it("ask the next question where one has no answer in time", async () => {
     let posted = 0;
     const questions = new Questions(() => posted++, 20);
-    const replies = await Promise.all(Array.from({ length: 100 }, () => questions.ask({ type: "timeline", uuid: uuidOf(1) })));
-    expect([posted, replies.filter((reply) => reply !== undefined)]).toEqual([64, []]);
+    const replies = await Promise.all(Array.from({ length: 2 }, () => questions.ask({ type: "timeline", uuid: uuidOf(1) })));
+    expect(replies).toEqual([undefined, undefined]);
+    expect(await questions.ask({ type: "timeline", uuid: uuidOf(1) })).toBeUndefined();
+    expect(posted).toBe(2);
   });
 });

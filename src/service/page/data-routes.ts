@@ -2,6 +2,7 @@ import { messageOf } from "../../model/failure.ts";
 import type { SourceFrames } from "../../model/wire.ts";
 import type { BufferTrends } from "./buffer-trends.ts";
 import { type DataAnswer, jsonAnswer } from "./data-answer.ts";
+import { explainAnswer } from "./explain-answer.ts";
 import { captureAnswer, framesAnswer } from "./frames-answer.ts";
 import type { PageSource } from "./messages.ts";
 import type { Questions } from "./questions.ts";
@@ -24,6 +25,8 @@ const [EVENTS, MAX_EVENTS] = [100, 500];
 /** The latest time that a Date holds. */
 const MAX_DATE_MS = 8.64e15;
 
+const NEEDS_VARIABLE = "expected source and variable: the uuid or name of each";
+
 const refused = (status: number, detail: string): DataAnswer => jsonAnswer(status, { detail });
 const LATE = refused(503, "the collector is busy and did not answer in time; try again");
 
@@ -34,6 +37,7 @@ const ROUTES: Readonly<Record<string, (query: URLSearchParams, deps: DataDeps) =
   "/data/events": events,
   "/data/sink": sink,
   "/data/frames": (query, deps) => frames(query, deps, framesAnswer),
+  "/data/explain": explain,
   "/data/capture": (query, deps) => frames(query, deps, captureAnswer),
 };
 
@@ -55,7 +59,7 @@ interface TrendWish {
 /** The trend that is asked for, or why that is not known. */
 function trendWish(query: URLSearchParams, find: DataDeps["source"]): TrendWish | DataAnswer {
   const [name, variable] = [query.get("source") ?? "", query.get("variable") ?? ""];
-  if (name === "" || variable === "") return refused(400, "expected source and variable: the uuid or name of each");
+  if (name === "" || variable === "") return refused(400, NEEDS_VARIABLE);
   const span = { fromMs: timeIn(query, "from"), toMs: timeIn(query, "to") };
   for (const [key, value] of [["from", span.fromMs] as const, ["to", span.toMs] as const])
     if (value === "wrong") return refused(400, `${key}: expected a time in ISO 8601 such as 2026-11-28T09:00:00Z, or epoch milliseconds`);
@@ -81,7 +85,7 @@ async function ofBuffer(query: URLSearchParams, { buffer, source: find }: DataDe
   try {
     const found = await buffer?.read({ source: source.uuid, ...span });
     if (found === "busy") return refused(503, "another trend is being read from the buffer; try again");
-    return jsonAnswer(200, bufferTrendAnswer(found));
+    return jsonAnswer(200, bufferTrendAnswer(found, source.interval_ms));
   } catch (error) {
     return refused(503, `the buffer cannot be read: ${messageOf(error)}`);
   }
@@ -107,7 +111,8 @@ async function events(query: URLSearchParams, { questions }: DataDeps): Promise<
   if (limit === undefined || limit === 0) return refused(400, `limit: expected a number from 1 to ${MAX_EVENTS}`);
   const search = query.get("search") ?? "";
   if (search.length > MAX_SEARCH) return refused(400, `search: expected at most ${MAX_SEARCH} characters`);
-  const reply = await questions.ask({ type: "events", after, search, limit });
+  const about = query.get("about") ?? undefined;
+  const reply = await questions.ask({ type: "events", after, search, about, limit });
   return reply ? jsonAnswer(200, { events: reply.events, more: reply.more } satisfies EventsAnswer) : LATE;
 }
 
@@ -136,6 +141,21 @@ async function frames(
       "nothing is kept of it: captures.source_bytes is 0B or captures.total_bytes is in use, or it cannot run as it is configured",
     );
   return answer(reply.frames, version);
+}
+
+async function explain(query: URLSearchParams, { questions, source: find }: DataDeps): Promise<DataAnswer> {
+  const [name, variable] = [query.get("source") ?? "", query.get("variable") ?? ""];
+  if (name === "" || variable === "") return refused(400, NEEDS_VARIABLE);
+  const source = find(name);
+  if (!source) return noSource(name);
+  const reply = await questions.ask({ type: "explain", source: source.uuid, variable });
+  if (!reply) return LATE;
+  const { found } = reply;
+  if (found === "none") return refused(404, `the data source has no variable ${JSON.stringify(variable.slice(0, MAX_SEARCH))}`);
+  if (found === "not_run") return refused(409, "the data source cannot run as it is configured");
+  if (found === "busy")
+    return refused(503, "many variables were explained just now, each of which is read once more; try again in a second");
+  return explainAnswer(found);
 }
 
 const noSource = (name: string): DataAnswer => refused(404, `no data source ${JSON.stringify(name.slice(0, MAX_SEARCH))}`);

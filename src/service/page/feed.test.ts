@@ -24,7 +24,7 @@ describe("what crosses to the page's thread", () => {
   it("is each source once, then what has changed alone, whatever each readout counts", async () => {
     const reports = Array.from({ length: 1000 }, (_, n) => reportOf(n));
     const feed = feedOf(reports);
-    const first = await feed.changes();
+    const first = await feed.changes(new Map());
     expect([first?.order?.length, first?.changed.length]).toEqual([1000, 1000]);
     for (const [n, report] of reports.entries())
       reports[n] = {
@@ -32,9 +32,9 @@ describe("what crosses to the page's thread", () => {
         counters: { ...report.counters, readouts: 2 },
         status: { ...report.status, last_readout_at: "2026-11-20T09:00:01.000Z" },
       };
-    expect(await feed.changes()).toBeUndefined();
+    expect(await feed.changes(new Map())).toBeUndefined();
     reports[7] = reportOf(7, failing("connect ECONNREFUSED"));
-    const changes = await feed.changes();
+    const changes = await feed.changes(new Map());
     expect([changes?.order, changes?.changed.map(({ uuid }) => uuid)]).toEqual([null, [uuidOf(7)]]);
     expect(JSON.stringify(changes)).not.toMatch(/counters|layout|last_readout_at/);
   });
@@ -50,20 +50,20 @@ describe("what crosses to the page's thread", () => {
   ] as const)("tells %s", async (_, changes) => {
     const reports = [reportOf(1)];
     const feed = feedOf(reports);
-    await feed.changes();
+    await feed.changes(new Map());
     reports[0] = reportOf(1, changes as Partial<Report>);
-    expect((await feed.changes())?.changed).toHaveLength(1);
-    expect(await feed.changes()).toBeUndefined();
+    expect((await feed.changes(new Map()))?.changed).toHaveLength(1);
+    expect(await feed.changes(new Map())).toBeUndefined();
   });
 
   it("tells the order where sources come, go or change places, and no value of what is gone", async () => {
     const reports = [reportOf(1), reportOf(2), reportOf(3)];
     const feed = feedOf(reports);
-    await feed.changes();
+    await feed.changes(new Map());
     reports.splice(1, 1);
-    expect(await feed.changes()).toEqual({ type: "sources", order: [uuidOf(1), uuidOf(3)], changed: [] });
+    expect(await feed.changes(new Map())).toEqual({ type: "sources", order: [uuidOf(1), uuidOf(3)], changed: [] });
     reports.reverse();
-    expect((await feed.changes())?.order).toEqual([uuidOf(3), uuidOf(1)]);
+    expect((await feed.changes(new Map()))?.order).toEqual([uuidOf(3), uuidOf(1)]);
     const samples = new Map();
     await feed.changes(samples);
     expect([...samples.keys()]).toEqual([uuidOf(3), uuidOf(1)]);
@@ -95,8 +95,8 @@ describe("what crosses to the page's thread", () => {
 
   it("begins again for a worker that knows nothing", async () => {
     const feed = feedOf([reportOf(1)]);
-    await feed.changes();
+    await feed.changes(new Map());
     feed.forget();
-    expect((await feed.changes())?.changed).toHaveLength(1);
+    expect((await feed.changes(new Map()))?.changed).toHaveLength(1);
   });
 });

@@ -11,12 +11,12 @@ const LOOKED_AT = 200;
 const PAUSE_MS = 5000;
 
 interface Known {
-  /** As it was told. */
+  /** The report that was told last. */
   readonly report: SourceReport;
   readonly mark: object | undefined;
 }
 
-/** What the page is told of the sources, beside which they are read: by slices, and only what has changed. */
+/** Tells the page, by slices, which sources have changed. */
 export class SourceFeed {
   readonly #agent: Pick<Agent, "glances" | "inspect">;
   /** Monotonic ms. */
@@ -41,10 +41,10 @@ export class SourceFeed {
   }
 
   /**
-   * What has changed since the last call; undefined: nothing. Adds what was read to `samples`. A change of a state is seen at once; notes, bad
+   * Changes since the last call; undefined: none. Adds what was read to `samples`. A change of a state is seen at once; notes, bad
    * variables and values of many sources are those of the last few calls.
    */
-  async changes(samples?: Map<string, Sample>): Promise<SourceChanges | undefined> {
+  async changes(samples: Map<string, Sample>): Promise<SourceChanges | undefined> {
     const yieldToEventLoop = createYielder();
     const before = this.#known;
     const isTurn = this.#turn(before.size);
@@ -63,7 +63,7 @@ export class SourceFeed {
       const isSame = known !== undefined && isSameForPage(known.report, report);
       now.set(uuid, { report: isSame ? known.report : report, mark });
       if (!isSame) changed.push(toPageSource(report));
-      if (samples && sample && this.#sampledAt.get(uuid) !== sample.at) {
+      if (sample && this.#sampledAt.get(uuid) !== sample.at) {
         samples.set(uuid, sample);
         this.#sampledAt.set(uuid, sample.at);
       }

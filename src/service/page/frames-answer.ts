@@ -2,6 +2,7 @@ import { captureFileName } from "../../lib/capture/file-name.ts";
 import { CaptureWriter } from "../../lib/capture/write.ts";
 import type { SourceFrames, WireEvent, Withheld } from "../../model/wire.ts";
 import { type DataAnswer, jsonAnswer } from "./data-answer.ts";
+import type { FramesAnswer } from "./told.ts";
 
 /** The latest frames that are shown; the capture has all. */
 const MAX_SHOWN = 200;
@@ -39,7 +40,7 @@ export function framesAnswer({ name, type, record }: SourceFrames): DataAnswer {
       bytes: kind === "data" && !withheld ? Buffer.from(bytes.subarray(0, MAX_BYTES)).toString("hex") : null,
       words: wordsOf({ kind, direction, length, withheld, ending }),
     })),
-  });
+  } satisfies FramesAnswer);
 }
 
 /** A file for Wireshark of all that is kept. */

@@ -5,7 +5,8 @@ import { keyOf, PageState } from "./page-state.ts";
 import { keyOfAddress, lookFor, type PageAddress, pageOf, viewOf } from "./pages.ts";
 import { GONE } from "./parts.ts";
 import type { Page } from "./shell.ts";
-import { LiveView } from "./view.ts";
+import type { ToldLogEvent } from "./told.ts";
+import { LiveView, type View } from "./view.ts";
 import { Viewers } from "./viewers.ts";
 
 /** The service is asked for its state so often while somebody looks. */
@@ -27,9 +28,12 @@ const MAX_PAGES = 64;
 
 export interface LivePagesOptions {
   readonly post: (message: FromPage) => void;
-  /** Epoch ms. */
+  /** Epoch ms: the time that pages show. What is asked when does not hang on a clock that is set. */
   readonly now?: () => number;
 }
+
+/** Monotonic ms. */
+const upMs = (): number => performance.now();
 
 interface KeptPage {
   readonly address: PageAddress;
@@ -52,6 +56,7 @@ export class LivePages {
   /** Loads that wait for an answer, each for the one to this ask or a later one. */
   #waiting: { readonly ask: number; done(): void }[] = [];
   #inFlight: { readonly id: number; readonly at: number; readonly isAll: boolean } | undefined;
+  /** Monotonic ms, like all times here. */
   #askedAt = Number.NEGATIVE_INFINITY;
   /** When all was asked for last, and not one source or the head alone. */
   #askedAllAt = Number.NEGATIVE_INFINITY;
@@ -65,40 +70,41 @@ export class LivePages {
     this.#ask();
   }
 
-  take(message: Exclude<ToPage, { type: "stop" | "reply" }>): void {
+  take(message: Exclude<ToPage, { type: "listen" | "stop" | "reply" }>): void {
     if (message.type === "sources") {
       this.state.takeSources(message);
       return;
     }
-    const nowMs = this.#now();
-    this.state.takeAnswer(message, nowMs);
+    this.state.takeAnswer(message, upMs());
     if (this.#inFlight?.id === message.id) this.#inFlight = undefined;
     const answered = this.#waiting.filter(({ ask }) => ask <= message.id);
     this.#waiting = this.#waiting.filter(({ ask }) => ask > message.id);
     for (const { done } of answered) done();
-    this.#send(nowMs);
+    this.#send();
     this.#schedule();
   }
 
-  /** The page without scripts as it is now, asked for where what is known of it is old; undefined: there is none. */
-  async load(address: PageAddress): Promise<Page | undefined> {
-    const look = lookFor(address, this.state, this.#now());
+  /** Asks the service where what is known is old, or is too little for a page. */
+  async refresh(address?: PageAddress): Promise<void> {
+    const look = address && lookFor(address, this.state, upMs());
     const isKnown = look === undefined || this.state.detail(look) !== undefined;
-    const isOld = !this.state.head || this.#now() - this.#askedAllAt >= ASK_EVERY_MS;
+    const isOld = !this.state.head || upMs() - this.#askedAllAt >= ASK_EVERY_MS;
     if (!isKnown || isOld) await this.#fresh(isKnown ? undefined : look);
-    return pageOf(address, this.state, this.#now());
   }
 
-  /** Keeps the page of a viewer as it is now. `version`: the last one that was sent, or empty. False: there is no such page. */
-  watch(address: PageAddress, version: string, response: ServerResponse, isAdmitted: () => boolean): boolean {
-    const nowMs = this.#now();
-    if (!this.#page(address, nowMs)) return false;
+  /** The page without scripts as it is known; undefined: there is none. `events`: about its source, the newest first. */
+  page(address: PageAddress, events?: readonly ToldLogEvent[]): Page | undefined {
+    return pageOf(address, this.state, this.#now(), events);
+  }
+
+  /** Keeps the page of a viewer as it is now, also one that there is not, or not yet. `version`: the last one that was sent, or empty. */
+  watch(address: PageAddress, version: string, response: ServerResponse, isAdmitted: () => boolean): void {
+    this.#keep(address);
     const [epoch, number] = version.split(".");
     const seen = epoch === this.#epoch ? Number(number) || 0 : 0;
     this.viewers.add({ response, page: keyOfAddress(address), seen, isAdmitted });
-    this.#send(nowMs);
+    this.#send();
     this.#schedule();
-    return true;
   }
 
   close(): void {
@@ -109,19 +115,15 @@ export class LivePages {
     this.viewers.close();
   }
 
-  #page(address: PageAddress, nowMs: number): KeptPage | undefined {
+  #keep(address: PageAddress): void {
     const key = keyOfAddress(address);
-    const view = viewOf(address, this.state, nowMs);
-    if (!view) return undefined;
-    const known = this.#pages.get(key);
-    if (known) {
-      known.live.take(view, ++this.#version);
-      return known;
-    }
-    const page = { address, live: new LiveView(view, ++this.#version) };
-    this.#pages.set(key, page);
+    if (this.#pages.has(key)) return;
+    this.#pages.set(key, { address, live: new LiveView(this.#viewOf(address), ++this.#version) });
     this.#forget();
-    return page;
+  }
+
+  #viewOf(address: PageAddress): View {
+    return viewOf(address, this.state, this.#now()) ?? GONE;
   }
 
   /** The oldest that nobody watches. */
@@ -133,12 +135,12 @@ export class LivePages {
     }
   }
 
-  #send(nowMs: number): void {
+  #send(): void {
     for (const key of this.viewers.pages) {
       const page = this.#pages.get(key);
-      page?.live.take(viewOf(page.address, this.state, nowMs) ?? GONE, ++this.#version);
+      page?.live.take(this.#viewOf(page.address), ++this.#version);
     }
-    this.viewers.send((key) => this.#pages.get(key)?.live, this.#epoch, nowMs);
+    this.viewers.send((key) => this.#pages.get(key)?.live, this.#epoch, this.#now());
   }
 
   #fresh(look: SourceLook | undefined): Promise<void> {
@@ -164,7 +166,7 @@ export class LivePages {
   #schedule(): void {
     if (this.#isClosed) return;
     clearTimeout(this.#timer);
-    const nowMs = this.#now();
+    const nowMs = upMs();
     const next = this.#inFlight ? this.#inFlight.at + LOST_AFTER_MS : this.#nextAskAt();
     this.#timer = setTimeout(() => this.#ask(), Math.max(0, next - nowMs));
   }
@@ -179,7 +181,7 @@ export class LivePages {
   }
 
   #ask(): void {
-    const nowMs = this.#now();
+    const nowMs = upMs();
     const isAll = (this.#isWatched || !this.state.head) && nowMs - this.#askedAllAt >= ASK_EVERY_MS;
     const looks = new Map([...this.#wanted].slice(0, MAX_LOOKS));
     for (const key of looks.keys()) this.#wanted.delete(key);

@@ -69,7 +69,9 @@ export type ToPage =
       readonly hours: ReadonlyMap<string, readonly LedgerHour[]>;
     }
   /** Answers a question. */
-  | { readonly type: "reply"; readonly id: number; readonly reply: DataReply }
+  | { readonly type: "reply"; readonly id: number; readonly reply: DataReply | undefined }
+  /** From now on it listens. `port`: instead of the port of the settings. */
+  | { readonly type: "listen"; readonly port?: number | undefined }
   | { readonly type: "stop" };
 
 export interface SourceChanges {

@@ -6,7 +6,7 @@ import { toldSource } from "./tell.ts";
 import { failing, reportOf } from "./testing.ts";
 import { MAX_NAMES } from "./told.ts";
 
-const told = (n: number, changes = {}) => toldSource(reportOf(n, changes));
+const told = (n: number, changes = {}) => toldSource(reportOf(n, changes), `/sources/press-${n}`);
 
 describe("needsOf", () => {
   it("folds sources that fail for one cause, with the step of the first and the time of the longest", () => {
@@ -30,7 +30,7 @@ describe("needsOf", () => {
   it("keeps different causes apart, the failing ones first", () => {
     const faulted = { faults: [{ variable: "a", fault: "not_found", detail: null }] };
     const titles = needsOf([told(1), told(2, faulted), told(3, { warnings: [reported("slow")] }), told(4, failing("x"))], []).map(
-      ({ title, names }) => `${title}: ${names}`,
+      ({ title, names }) => `${title}: ${names.map(({ name }) => name)}`,
     );
     expect(titles).toEqual(["CONNECTION_REFUSED: press-4", "Bad variables: not_found: press-2", "Worth knowing: press-3"]);
   });

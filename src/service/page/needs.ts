@@ -2,7 +2,7 @@ import { type Level, MAX_NAMES, type ToldNeed, type ToldSink, type ToldSource } 
 
 /** One trouble of one source or sink. */
 interface Need extends Pick<ToldNeed, "level" | "title" | "kind" | "cause" | "example" | "step" | "nextTry" | "since"> {
-  readonly name: string;
+  readonly name: ToldNeed["names"][number];
   /** Equal for troubles with one cause. */
   readonly key: string;
 }
@@ -25,16 +25,16 @@ function folded(alike: readonly Need[]): readonly ToldNeed[] {
   const [first] = alike;
   if (!first) return [];
   const { name: _, ...need } = first;
-  const names = [...new Set(alike.map(({ name }) => name))];
+  const names = [...new Map(alike.map(({ name: one }) => [one.path, one])).values()];
   const since = alike.reduce((least, one) => (one.since < least ? one.since : least), first.since);
   return [{ ...need, names: names.slice(0, MAX_NAMES), count: names.length, since }];
 }
 
 /** A failing source says why; one that is read may have bad variables, by their first fault, and notes. */
 function needsOfSource(source: ToldSource): readonly Need[] {
-  const { trouble, name, level, state, since, faults, faultSteps, notes } = source;
+  const { trouble, level, state, since, faults, faultSteps, notes } = source;
   if (trouble) return [troubleNeed("source", source, trouble)];
-  const base = { kind: "source", level, name, since, nextTry: null } as const;
+  const base = { kind: "source", level, name: linkOf(source), since, nextTry: null } as const;
   const fault = /: ([a-z_]+)/.exec(faults[0] ?? "")?.[1];
   return [
     ...(fault === undefined
@@ -58,7 +58,7 @@ function needsOfSource(source: ToldSource): readonly Need[] {
 const noteTitle = (state: string): string => (state === "NO_VARIABLES" ? "No variables" : "Worth knowing");
 
 function needsOfSink(sink: ToldSink): readonly Need[] {
-  const { trouble, name, level, since, notes } = sink;
+  const { trouble, level, since, notes } = sink;
   return [
     ...(trouble ? [troubleNeed("sink", sink, trouble)] : []),
     ...(notes.length === 0
@@ -67,7 +67,7 @@ function needsOfSink(sink: ToldSink): readonly Need[] {
           {
             kind: "sink",
             level: trouble ? "note" : level,
-            name,
+            name: linkOf(sink),
             since,
             nextTry: null,
             key: `sink note ${noteKey(notes, sink)}`,
@@ -80,16 +80,13 @@ function needsOfSink(sink: ToldSink): readonly Need[] {
   ];
 }
 
-function troubleNeed(
-  kind: ToldNeed["kind"],
-  { name, state, since }: ToldSource | ToldSink,
-  trouble: NonNullable<ToldSource["trouble"]>,
-): Need {
+function troubleNeed(kind: ToldNeed["kind"], one: ToldSource | ToldSink, trouble: NonNullable<ToldSource["trouble"]>): Need {
   const { sentence, detail, cause, step, nextTry } = trouble;
+  const { state, since } = one;
   return {
     kind,
     level: "bad",
-    name,
+    name: linkOf(one),
     since,
     nextTry,
     key: `${kind} ${state} ${cause}`,
@@ -99,6 +96,8 @@ function troubleNeed(
     step,
   };
 }
+
+const linkOf = ({ name, path }: ToldSource | ToldSink): Need["name"] => ({ name, path });
 
 /** Notes without what differs from one to the next: its own name, its address, numbers. */
 const noteKey = (notes: readonly string[], { name, endpoint }: Pick<ToldSource, "name" | "endpoint">): string =>

@@ -23,7 +23,7 @@ export const STARTING = "The collector is starting; its state follows in a momen
 export function overviewPage(state: PageState, query: OverviewQuery, nowMs: number): Page {
   if (!state.head) return { title: "Collector", main: html`<h1>Collector</h1>\n<p>${STARTING}</p>` };
   const head = toldHead(state.head, state, nowMs);
-  const sources = state.sources.map(toldSource);
+  const sources = state.sources.map((source) => toldSource(source, state.pathOf(source)));
   const sinks = state.head.sinks.map((sink) => toldSink(sink, state));
   return {
     title: head.alarms.length > 0 ? "! Collector" : "Collector",
@@ -42,10 +42,6 @@ const SIGNS: Readonly<Record<Level, string>> = { ok: "✓", note: "!", bad: "✗
 /** A state with its sign: colour is never the only one. Pure. */
 export const stateBadge = (level: Level, words: string): Html =>
   html`<span class="state ${level}"><span class="sign" aria-hidden="true">${SIGNS[level]}</span> ${words}</span>`;
-
-export const pathOfSource = (name: string): string => `/sources/${encodeURIComponent(name)}`;
-
-export const pathOfSink = (name: string): string => `/sinks/${encodeURIComponent(name)}`;
 
 function alarmsSection({ alarms, alarmSteps, clock }: ToldHead): Html {
   if (alarms.length === 0 && clock.length === 0) return html``;
@@ -74,7 +70,7 @@ function needsSection(needs: readonly ToldNeed[]): Html {
       step,
       since,
     }) => html`<li class="${level}">${stateBadge(level, title)} ${kind === "sink" ? "data sink" : "data source"}: ${names.map(
-      (name) => html`<a href="${kind === "sink" ? pathOfSink(name) : pathOfSource(name)}">${name}</a> `,
+      ({ name, path }) => html`<a href="${path}">${name}</a> `,
     )}${count > names.length && html`and ${count - names.length} more`}, for ${ageOf(since)}
 ${paragraphs([...example, ...(cause === null ? [] : [cause])])}${step !== null && paragraphs([`Next step: ${step}`])}</li>
 `,
@@ -121,11 +117,11 @@ ${pages > 1 && pager(query, page, pages, found.length)}
 }
 
 function sourceRow(source: ToldSource, state: PageState): Html {
-  const { uuid, name, type, endpoint, intervalMs, level, since } = source;
+  const { uuid, name, path, type, endpoint, intervalMs, level, since } = source;
   const glimpse = state.glimpse(uuid);
   const value = glimpse && `${glimpse.value ?? "bad"}${glimpse.value !== null && glimpse.unit !== null ? ` ${glimpse.unit}` : ""}`;
   return html`<tr data-source="${name}" class="${level}">
-<th scope="row"><a href="${pathOfSource(name)}">${name}</a> <span class="kind">${type} ${endpoint ?? ""}${intervalMs > 0 && html`, every ${formatDuration(intervalMs)}`}</span></th>
+<th scope="row"><a href="${path}">${name}</a> <span class="kind">${type} ${endpoint ?? ""}${intervalMs > 0 && html`, every ${formatDuration(intervalMs)}`}</span></th>
 <td data-field="state">${stateBadge(level, source.state)}</td>
 <td data-field="since">${ageOf(since)}</td>
 <td data-field="reason">${reasonOf(source)}</td>
@@ -162,9 +158,23 @@ const sinksSection = (sinks: readonly ToldSink[]): Html => html`<section id="sin
 ${sinks.length === 0 ? html`<p>No data sinks are configured.</p>` : sinks.map((sink) => sinkArticle(sink))}
 </section>`;
 
-export function sinkArticle({ uuid, name, type, endpoint, level, state, since, trouble, words, notes, moreNotes, ledger }: ToldSink): Html {
+export function sinkArticle({
+  uuid,
+  name,
+  path,
+  type,
+  endpoint,
+  level,
+  state,
+  since,
+  trouble,
+  words,
+  notes,
+  moreNotes,
+  ledger,
+}: ToldSink): Html {
   return html`<article data-sink="${name}" class="${level}" aria-labelledby="t-${uuid}">
-<h3 id="t-${uuid}"><a href="${pathOfSink(name)}">${name}</a> <span class="kind">${type} ${endpoint ?? ""}</span></h3>
+<h3 id="t-${uuid}"><a href="${path}">${name}</a> <span class="kind">${type} ${endpoint ?? ""}</span></h3>
 <p>${stateBadge(level, state)} for ${ageOf(since)}; ${ledger ? html`${ledger.pending} values wait, ${ledger.delivered} of ${ledger.accepted - ledger.filtered} delivered${ledger.unconfirmed > 0 && `, ${ledger.unconfirmed} sent without confirmation`}` : "it keeps no account"}</p>
 ${troubleOf(trouble)}${paragraphs(words)}${notesOf(notes, moreNotes)}
 </article>

@@ -169,6 +169,10 @@ describe("live", () => {
     await expect.poll(viewer.text, { timeout: 9000 }).toContain('"head":');
   });
 
+  it("answers HEAD at once, which takes no viewer's place", async () => {
+    for (let n = 0; n <= MAX_VIEWERS; n++) expect((await fetch(`${page.url}/events?path=/`, { method: "HEAD" })).status).toBe(200);
+  });
+
   it("takes a bounded number of viewers, and again as many when they are gone", { timeout: 20_000 }, async () => {
     const viewers = await Promise.all(Array.from({ length: MAX_VIEWERS }, () => watch(page.url)));
     const refused = await ask(`${page.url}/events?path=/`);
@@ -189,6 +193,7 @@ describe("live", () => {
 
 describe("the page's data", () => {
   it("comes from the service, for GET and HEAD only", async () => {
+    page.service.questions.length = 0;
     page.service.replies = { events: { type: "events", events: [], more: 3 } };
     const answer = await fetch(`${page.url}/data/events?search=x`);
     expect([answer.status, await answer.json()]).toEqual([200, { events: [], more: 3 }]);
@@ -241,6 +246,18 @@ describe("a page with a token", () => {
     writeFileSync(tokenFile, "another-token-0123456789\n");
     expect((await fetch(url, { headers: session })).status).toBe(401);
     expect((await fetch(url, { headers: { authorization: `Bearer ${TOKEN}` } })).status).toBe(401);
+  });
+
+  it("leads an open page whose session has ended to the log-in: a browser tells a page nothing of a stream that is refused", async () => {
+    const { url } = await guarded();
+    const answer = await fetch(`${url}/events?path=/`, {
+      headers: { accept: "text/event-stream", cookie: "collector_page=before-the-restart" },
+    });
+    expect([answer.status, answer.headers.get("content-type"), await answer.text()]).toEqual([
+      200,
+      "text/event-stream",
+      "event: login\ndata: {}\n\n",
+    ]);
   });
 
   it("ends a session at the log-out, and takes no form of another site", async () => {

@@ -10,9 +10,11 @@ import type { SeenAccess } from "./data-messages.ts";
 import { answerData } from "./data-routes.ts";
 import { html } from "./html.ts";
 import type { LivePages } from "./live-pages.ts";
-import { addressOf } from "./pages.ts";
+import type { PageHead } from "./messages.ts";
+import { addressOf, type PageAddress } from "./pages.ts";
 import type { Questions } from "./questions.ts";
 import { type Page, shell } from "./shell.ts";
+import { LOGIN_EVENT } from "./viewers.ts";
 
 export interface PageServerOptions {
   readonly pages: LivePages;
@@ -30,6 +32,9 @@ export interface PageServerOptions {
 
 const MAX_BODY_BYTES = 8192;
 const MAX_URL = 4096;
+const EVENT_STREAM = "text/event-stream";
+/** The latest about a source, on its page without scripts. */
+const EVENTS = { type: "events", after: 0, search: "", limit: 50 } as const;
 
 /** Nothing comes from another host, nothing runs that is not a file of ours, and nobody may frame the page. */
 const HEADERS: Readonly<Record<string, string>> = {
@@ -48,6 +53,7 @@ export class PageServer {
   readonly #options: PageServerOptions;
   readonly #gate: TokenGate;
   readonly #throttle: Throttle = createThrottle();
+  #status: { readonly head: PageHead; readonly answer: DataAnswer } | undefined;
 
   constructor(options: PageServerOptions) {
     this.#options = options;
@@ -84,22 +90,30 @@ export class PageServer {
     if (!this.#gate.admits(headers)) {
       // A browser without a session has shown nothing that could be wrong.
       if (headers.authorization !== undefined) this.#options.seen({ what: "refused", address: request.socket.remoteAddress });
-      return this.#refuse(path, response);
+      return this.#refuse(path, headers, response);
     }
-    if (path === "/events") return this.#events(url, request, response);
+    if (path === "/events") return this.#events(url, request, response, method);
     if (path.startsWith("/data/")) return this.#data(url, response, method);
     return this.#page(url, response, method);
   }
 
   async #page(url: string, response: ServerResponse, method: string): Promise<void> {
     const address = addressOf(url);
-    const page = address && (await this.#options.pages.load(address));
+    const page = address && (await this.#load(address));
     if (!page) return this.#message(response, 404, "There is no such page, or no data source of this name.");
     const text = shell({ page, isLive: true, isLoggedIn: !this.#gate.isOpen, nowMs: Date.now() });
     send(response, 200, "text/html; charset=utf-8", text, method);
   }
 
-  #events(url: string, request: IncomingMessage, response: ServerResponse): void {
+  async #load(address: PageAddress): Promise<Page | undefined> {
+    const { pages, questions } = this.#options;
+    await pages.refresh(address);
+    const source = address.type === "source" ? pages.state.find(address.name) : undefined;
+    const reply = source && (await questions.ask({ ...EVENTS, about: source.name }));
+    return pages.page(address, reply?.events);
+  }
+
+  #events(url: string, request: IncomingMessage, response: ServerResponse, method: string): void {
     const { pages } = this.#options;
     const query = new URL(url, "http://localhost").searchParams;
     const address = addressOf(query.get("path") ?? "/");
@@ -110,17 +124,19 @@ export class PageServer {
     }
     const seen = request.headers["last-event-id"] ?? query.get("version") ?? "";
     const isAdmitted = (): boolean => this.#gate.admits(request.headers);
-    if (!address || !pages.watch(address, String(seen), response, isAdmitted)) this.#message(response, 404, "There is no such page.");
+    if (!address) this.#message(response, 404, "There is no such page.");
+    else if (method === "HEAD") send(response, 200, EVENT_STREAM, "", method);
+    else pages.watch(address, String(seen), response, isAdmitted);
   }
 
   /** Answers in JSON. */
   async #data(url: string, response: ServerResponse, method: string): Promise<void> {
     const { pages, questions, buffer } = this.#options;
-    await pages.load({ type: "overview", query: { failing: false, filter: "", page: 1 } });
-    const { head, sources } = pages.state;
+    await pages.refresh();
+    const { head } = pages.state;
     const isStatus = url.split("?", 1)[0] === "/data/status";
     if (!head) sendData(response, jsonAnswer(503, { detail: "the collector is starting" }), method);
-    else if (isStatus) sendData(response, jsonAnswer(200, { ...head, sources }), method);
+    else if (isStatus) sendData(response, this.#statusOf(head), method);
     else
       sendData(
         response,
@@ -129,7 +145,21 @@ export class PageServer {
       );
   }
 
-  #refuse(path: string, response: ServerResponse): void {
+  /** Written once for all who ask within one state: that of many sources has megabytes. */
+  #statusOf(head: PageHead): DataAnswer {
+    if (this.#status?.head !== head) {
+      const answer = jsonAnswer(200, { ...head, sources: this.#options.pages.state.sources });
+      this.#status = { head, answer: { ...answer, body: Buffer.from(answer.body) } };
+    }
+    return this.#status.answer;
+  }
+
+  #refuse(path: string, { accept }: IncomingMessage["headers"], response: ServerResponse): void {
+    // A browser says nothing of a refused stream to the page, which could not lead to the log-in.
+    if (path === "/events" && accept === EVENT_STREAM) {
+      send(response, 200, EVENT_STREAM, LOGIN_EVENT, "GET");
+      return;
+    }
     response.setHeader("www-authenticate", 'Bearer realm="collector"');
     if (path === "/events" || path.startsWith("/data/")) this.#message(response, 401, "Log in first.");
     else this.#html(response, 401, loginPage(undefined));

@@ -1,17 +1,9 @@
 import type { Sample } from "../../agent/live-values.ts";
-import type { SourceStatus } from "../../model/service-status.ts";
+import { escapeControls, withoutCredentials } from "../../base/plain-text.ts";
+import type { SinkStatus, SourceStatus } from "../../model/service-status.ts";
 import type { LiveReadout, PlanView } from "../../model/source-insight.ts";
 import type { LedgerHour } from "../history/ledger-hours.ts";
-import { errorWords } from "../words/state-words.ts";
 import type { PageHead, PageSource, SourceLook, SourceView, ToPage } from "./messages.ts";
-
-/** A state of a source, and when it began. */
-export interface StateChange {
-  /** ISO 8601 UTC. */
-  readonly at: string;
-  readonly state: string;
-  readonly detail: string | null;
-}
 
 /** Values a second are those of at least this span, so that one slow readout is no jump. */
 const RATE_OVER_MS = 10_000;
@@ -20,13 +12,12 @@ const RATE_OVER_MS = 10_000;
 export interface Detail {
   readonly source: SourceStatus;
   readonly plan: PlanView | null | undefined;
-  /** Epoch ms: when the plan was asked for. */
+  /** Monotonic ms: when the plan was asked for. */
   readonly planAt: number;
   readonly readout: LiveReadout | null;
   readonly matching: number;
 }
 
-const MAX_CHANGES = 50;
 /** Looks that are kept; the one of longest ago goes first. */
 const MAX_DETAILS = 32;
 
@@ -35,8 +26,9 @@ export class PageState {
   head: PageHead | undefined;
   #order: readonly string[] = [];
   readonly #sources = new Map<string, PageSource>();
+  /** The first of each name; undefined: made again when it is needed. */
+  #byName: ReadonlyMap<string, PageSource> | undefined;
   readonly #glimpses = new Map<string, Sample>();
-  readonly #changes = new Map<string, StateChange[]>();
   readonly #details = new Map<string, Detail>();
   #rates: { readonly at: number; readonly values: number }[] = [];
   #hours: ReadonlyMap<string, readonly LedgerHour[]> = new Map();
@@ -48,16 +40,28 @@ export class PageState {
 
   /** By name or uuid; of several with one name the first. */
   find(name: string): PageSource | undefined {
-    return this.#sources.get(name.toLowerCase()) ?? this.sources.find((source) => source.name === name);
+    this.#byName ??= new Map(this.sources.toReversed().map((source) => [source.name, source]));
+    return this.#sources.get(name.toLowerCase()) ?? this.#byName.get(name);
+  }
+
+  /** The path of a source's page: its name where that leads to it, else its uuid. */
+  pathOf({ name, uuid }: Pick<PageSource, "name" | "uuid">): string {
+    return pathOf("sources", this.find(name)?.uuid === uuid ? name : uuid, uuid);
+  }
+
+  /** A sink of now, by name or uuid; of several with one name the first. */
+  findSink(name: string): SinkStatus | undefined {
+    const sinks = this.head?.sinks ?? [];
+    return sinks.find(({ uuid }) => uuid === name.toLowerCase()) ?? sinks.find((sink) => sink.name === name);
+  }
+
+  /** The path of a sink's page, chosen as `pathOf` does. */
+  pathOfSink({ name, uuid }: Pick<SinkStatus, "name" | "uuid">): string {
+    return pathOf("sinks", name !== null && this.findSink(name)?.uuid === uuid ? name : uuid, uuid);
   }
 
   glimpse(uuid: string): Sample | undefined {
     return this.#glimpses.get(uuid);
-  }
-
-  /** The newest first. */
-  changesOf(uuid: string): readonly StateChange[] {
-    return (this.#changes.get(uuid) ?? []).toReversed();
   }
 
   detail(look: DetailKey): Detail | undefined {
@@ -70,18 +74,16 @@ export class PageState {
   }
 
   takeSources({ order, changed }: Extract<ToPage, { type: "sources" }>): void {
-    for (const source of changed) {
-      this.#sources.set(source.uuid, source);
-      this.#noteState(source);
-    }
+    this.#byName = undefined;
+    for (const source of changed) this.#sources.set(source.uuid, source);
     if (!order) return;
     this.#order = order;
     const known = new Set(order);
-    for (const kept of [this.#sources, this.#glimpses, this.#changes])
-      for (const uuid of kept.keys()) if (!known.has(uuid)) kept.delete(uuid);
+    for (const kept of [this.#sources, this.#glimpses]) for (const uuid of kept.keys()) if (!known.has(uuid)) kept.delete(uuid);
     for (const [key, { source }] of this.#details) if (!known.has(source.uuid)) this.#details.delete(key);
   }
 
+  /** `nowMs`: monotonic. */
   takeAnswer({ head, samples, views, hours }: Extract<ToPage, { type: "answer" }>, nowMs: number): void {
     this.head = head;
     for (const [uuid, sample] of samples) if (this.#sources.has(uuid)) this.#glimpses.set(uuid, sample);
@@ -111,16 +113,6 @@ export class PageState {
     return Math.round((last.values - first.values) / ((last.at - first.at) / 1000));
   }
 
-  #noteState({ uuid, since, status: { state }, error }: PageSource): void {
-    const changes = this.#changes.get(uuid) ?? [];
-    const last = changes.at(-1);
-    const words = state.type === "ERROR" ? errorWords(error ?? { reason: state.reason, condition: null }) : state.type;
-    if (last && last.at === since && last.state === words) return;
-    changes.push({ at: since, state: words, detail: error?.detail ?? null });
-    if (changes.length > MAX_CHANGES) changes.shift();
-    this.#changes.set(uuid, changes);
-  }
-
   #takeView({ look, source, plan, readout, matching }: SourceView, nowMs: number): void {
     const key = keyOf(look);
     const known = this.#details.get(key);
@@ -130,6 +122,10 @@ export class PageState {
     for (const oldest of [...this.#details.keys()].slice(0, Math.max(0, this.#details.size - MAX_DETAILS))) this.#details.delete(oldest);
   }
 }
+
+/** A name that a browser changes in a path, or that is shown with other characters than it has, does not lead to what has it. */
+const pathOf = (room: "sources" | "sinks", name: string, uuid: string): string =>
+  `/${room}/${/^\.\.?$/.test(name) || escapeControls(withoutCredentials(name)) !== name ? uuid : encodeURIComponent(name)}`;
 
 export type DetailKey = Pick<SourceLook, "uuid" | "filter" | "from">;
 

@@ -7,6 +7,7 @@ import type { Page } from "./shell.ts";
 import { sinkPage } from "./sink-page.ts";
 import { lookOf, PLAN_EVERY_MS, type SourceQuery, sourcePage } from "./source-page.ts";
 import { toldSink } from "./tell.ts";
+import type { ToldLogEvent } from "./told.ts";
 import type { View } from "./view.ts";
 
 /** A page that there is, by its path and query. */
@@ -46,7 +47,7 @@ export const keyOfAddress = (address: PageAddress): string => JSON.stringify(add
 export function viewOf(address: PageAddress, state: PageState, nowMs: number): View | undefined {
   if (address.type === "overview" || address.type === "log" || !state.head) return overviewParts(state, nowMs);
   if (address.type === "sink") {
-    const sink = sinkOf(address.name, state);
+    const sink = state.findSink(address.name);
     return sink && sinkParts(sink, state, nowMs);
   }
   const source = state.find(address.name);
@@ -54,11 +55,8 @@ export function viewOf(address: PageAddress, state: PageState, nowMs: number): V
   return undefined;
 }
 
-/** By name or uuid. */
-const sinkOf = (name: string, { head }: PageState) => head?.sinks.find((sink) => sink.name === name || sink.uuid === name.toLowerCase());
-
-/** The page without scripts; undefined: the service has no such source. */
-export function pageOf(address: PageAddress, state: PageState, nowMs: number): Page | undefined {
+/** The page without scripts; undefined: the service has no such source. `events`: about the source of the page, the newest first. */
+export function pageOf(address: PageAddress, state: PageState, nowMs: number, events: readonly ToldLogEvent[] = []): Page | undefined {
   if (address.type === "overview") return overviewPage(state, address.query, nowMs);
   if (address.type === "log")
     return {
@@ -67,14 +65,14 @@ export function pageOf(address: PageAddress, state: PageState, nowMs: number): P
     };
   if (!state.head) return { title: address.name, main: html`<h1>${address.name}</h1><p>${STARTING}</p>` };
   if (address.type === "sink") {
-    const sink = sinkOf(address.name, state);
+    const sink = state.findSink(address.name);
     return sink && sinkPage(toldSink(sink, state));
   }
   const source = state.find(address.name);
-  return source && sourcePage(source, state, address.query);
+  return source && sourcePage(source, state, address.query, events);
 }
 
-/** The look that a page needs of the service; undefined: none in detail. */
+/** The look that a page needs of the service; undefined: none in detail. `nowMs`: monotonic. */
 export function lookFor(address: PageAddress, state: PageState, nowMs: number): SourceLook | undefined {
   const source = address.type === "source" ? state.find(address.name) : undefined;
   if (!source || address.type !== "source") return undefined;

@@ -25,7 +25,7 @@ export const GONE: View = viewOf("Collector", [named("gone", true)]);
 export function overviewParts(state: PageState, nowMs: number): View {
   const { head, sources } = state;
   if (!head) return viewOf("Collector", []);
-  const told = sources.map(toldSource);
+  const told = sources.map((source) => toldSource(source, state.pathOf(source)));
   const sinks = head.sinks.map((sink) => toldSink(sink, state));
   return viewOf(head.alarms.length > 0 ? "! Collector" : "Collector", [
     named("head", toldHead(head, state, nowMs)),
@@ -40,15 +40,16 @@ export function overviewParts(state: PageState, nowMs: number): View {
     ),
     ...sinks.map((sink): Part => [`k-${sink.uuid}`, partText(sink)]),
     ...told.map((source): Part => [`s-${source.uuid}`, partText(source)]),
-    ...sources.flatMap(({ uuid }) => samplePart(state, uuid)),
+    ...sources.map(({ uuid }) => samplePart(state, uuid)),
   ]);
 }
 
-function samplePart(state: PageState, uuid: string): readonly Part[] {
+/** There is one of each source: who has seen a value learns that a source of the same uuid has none. */
+function samplePart(state: PageState, uuid: string): Part {
   const glimpse = state.glimpse(uuid);
-  if (!glimpse) return [];
+  if (!glimpse) return [`v-${uuid}`, "null"];
   const { variable, unit, value } = glimpse;
-  return [[`v-${uuid}`, partText([variable, unit, value === null ? null : cut(value)] satisfies ToldSample)]];
+  return [`v-${uuid}`, partText([variable, unit, value === null ? null : cut(value)] satisfies ToldSample)];
 }
 
 /** One data sink: its state, backlog, ledger and losses. */
@@ -64,14 +65,13 @@ export function sinkParts(sink: SinkStatus, state: PageState, nowMs: number): Vi
 /** One data source: its state, variables, faults, plan and what has happened to it. */
 export function sourceParts(source: PageSource, state: PageState, detail: Detail | undefined, nowMs: number): View {
   const { uuid, name } = source;
-  const told = toldSource(source);
+  const told = toldSource(source, state.pathOf(source));
   const values = detail?.readout?.values ?? [];
   return viewOf(`${told.level === "bad" ? "! " : ""}${name}`, [
     ...(state.head ? [named("head", toldHead(state.head, state, nowMs))] : []),
     named("sources", [uuid]),
     [`s-${uuid}`, partText(told)],
     named("detail", toldDetail(source, detail)),
-    named("changes", state.changesOf(uuid)),
     named(
       "rows",
       values.map((value) => value.uuid),

@@ -1,11 +1,9 @@
 import type { MessagePort } from "node:worker_threads";
-import { sleep } from "../../base/timer.ts";
 import { HttpListener } from "../../lib/http-listener.ts";
 import { logOver } from "../../lib/thread/log.ts";
 import { readTls } from "../../lib/tls-server.ts";
 import { createBudget } from "../../model/budget.ts";
 import type { Log } from "../../model/context.ts";
-import { messageOf } from "../../model/failure.ts";
 import { readToken } from "./access.ts";
 import type { Asset } from "./assets.ts";
 import { BufferTrends } from "./buffer-trends.ts";
@@ -13,8 +11,8 @@ import { LivePages } from "./live-pages.ts";
 import type { FromPage, PageWorkerData, ToPage } from "./messages.ts";
 import { PageServer } from "./page-server.ts";
 import { Questions } from "./questions.ts";
+import { notListened, placeOf, untilListening, urlOf } from "./until-listening.ts";
 
-const RETRY_MS = 10_000;
 /** Those of viewers among them, who keep theirs. */
 const MAX_ANSWERS = 128;
 /** Log-ins and refusals that become events, so that a program that tries tokens costs the service nothing: so many at once, then one each time it is filled. */
@@ -27,24 +25,34 @@ export interface RunPageOptions extends PageWorkerData {
 }
 
 interface Served {
+  readonly url: string;
   close(): Promise<void>;
 }
 
-/** The page in a thread of its own: serves it until `stop` comes. What keeps it from listening is told, and tried again. Never rejects. */
+/** The page in a thread of its own: serves it from `listen` until `stop` comes. What keeps it from listening is told, and tried again. Never rejects. */
 export async function runPage(port: MessagePort, options: RunPageOptions): Promise<void> {
   const post = (message: FromPage): void => port.postMessage(message);
   const log = logOver(post);
   const stop = new AbortController();
+  const may = Promise.withResolvers<number | undefined>();
   post({ type: "started" });
   const pages = new LivePages({ post });
   const questions = new Questions(post);
   port.on("message", (message: ToPage) => {
     if (message.type === "stop") stop.abort();
+    else if (message.type === "listen") may.resolve(message.port);
     else if (message.type === "reply") questions.take(message.id, message.reply);
     else pages.take(message);
   });
-  const served = await untilListening(options, { pages, questions, post, log, signal: stop.signal });
-  await aborted(stop.signal);
+  const stopped = aborted(stop.signal);
+  const atPort = await Promise.race([may.promise, stopped.then(() => undefined)]);
+  const served = await untilListening(() => listen(options, atPort, { pages, questions, post, log }), {
+    onTrouble: (message) => post({ type: "trouble", message }),
+    signal: stop.signal,
+    retryMs: options.retryMs,
+  });
+  if (served) post({ type: "listening", url: served.url });
+  await stopped;
   pages.close();
   questions.close();
   await served?.close();
@@ -57,30 +65,12 @@ interface Serving {
   readonly questions: Questions;
   readonly post: (message: FromPage) => void;
   readonly log: Log;
-  readonly signal: AbortSignal;
 }
 
-/** Undefined: it was stopped before. */
-async function untilListening(options: RunPageOptions, serving: Serving): Promise<Served | undefined> {
-  const { post, signal } = serving;
-  while (!signal.aborted) {
-    try {
-      const served = await listen(options, serving);
-      post({ type: "trouble", message: null });
-      post({ type: "listening", url: served.url });
-      return served;
-    } catch (error) {
-      post({ type: "trouble", message: `the page is not served: ${messageOf(error)}; it is tried again` });
-      await sleep(options.retryMs ?? RETRY_MS, signal);
-    }
-  }
-  return undefined;
-}
-
-async function listen(options: RunPageOptions, { pages, questions, post, log }: Serving): Promise<Served & { readonly url: string }> {
+/** `atPort`: instead of the port of the settings. */
+async function listen(options: RunPageOptions, atPort: number | undefined, { pages, questions, post, log }: Serving): Promise<Served> {
   const { listen: at, tls: files, tokenFile, bufferFile, assets } = options;
-  const colon = at.lastIndexOf(":");
-  const host = at.slice(0, colon).replace(/^\[|\]$/g, "");
+  const { host, port } = placeOf(at);
   const certificate = files && { ...CERTIFICATE, files, pem: readTls(files, CERTIFICATE.setting) };
   if (tokenFile !== undefined) readToken(tokenFile);
   const accesses = createBudget(MAX_ACCESSES, ACCESS_REFILL_MS, () => performance.now());
@@ -103,13 +93,13 @@ async function listen(options: RunPageOptions, { pages, questions, post, log }: 
     log,
   });
   try {
-    await listener.listen({ host, port: Number(at.slice(colon + 1)) });
+    await listener.listen({ host, port: atPort ?? port });
   } catch (error) {
     await listener.close();
-    throw new Error(`page.listen: ${at} cannot be listened on (${messageOf(error)})`, { cause: error });
+    throw notListened(at, error);
   }
   return {
-    url: `${certificate ? "https" : "http"}://${host.includes(":") ? `[${host}]` : host}:${listener.port ?? 0}/`,
+    url: urlOf(certificate ? "https" : "http", host, listener.port ?? 0),
     close: () => listener.close(),
   };
 }

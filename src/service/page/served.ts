@@ -28,8 +28,6 @@ export interface PageHostOptions {
 /** The page while it is served, in a thread of its own. */
 export interface ServedPage {
   notes(): readonly Warning[];
-  /** A source has changed: the page keeps the changes of state also while nobody looks. */
-  sourceChanged(): void;
   /** Never throws. */
   stop(): Promise<void>;
 }

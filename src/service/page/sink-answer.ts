@@ -1,33 +1,10 @@
-import type { SinkStatus } from "../../model/service-status.ts";
 import type { LedgerHour } from "../history/ledger-hours.ts";
 import { sinkStateWords } from "../words/state-words.ts";
 import type { SinkData } from "./data-messages.ts";
+import type { SinkAnswer } from "./told.ts";
 
 const HOUR_MS = 3_600_000;
 const MS_PER_SECOND = 1000;
-
-export interface SinkAnswer {
-  readonly sink: SinkStatus;
-  /** The state in a word or two. */
-  readonly state: string;
-  /** How long it took to read what waits, at the rate of the hours that are known; null: nothing was read in them, or it keeps no account. */
-  readonly backlog_hours: number | null;
-  /** Values a second that were read for it and that it took, over the last two hours; null: not known yet. */
-  readonly rate: { readonly accepted_per_s: number; readonly delivered_per_s: number } | null;
-  /** The link to its server; null: it is not measured. */
-  readonly link: SinkStatus["link"] | null;
-  /** Values that were lost, by reason; null: it keeps no account. */
-  readonly losses: Readonly<Record<string, number>> | null;
-  /** The oldest first; at most 48. */
-  readonly hours: readonly (Omit<LedgerHour, "at"> & { readonly at: string })[];
-  /** Those of this machine, the first to end first. */
-  readonly certificates: readonly {
-    readonly kind: string;
-    readonly name: string;
-    readonly thumbprint: string;
-    readonly not_after: string;
-  }[];
-}
 
 /** `nowMs`: epoch. Pure. */
 export function sinkAnswer({ sink, hours, certificates }: SinkData, nowMs: number = Date.now()): SinkAnswer {

@@ -1,12 +1,12 @@
 import { shellWord } from "../../base/shell-word.ts";
 import { ageOf, type Html, html, paragraphs, timeOf } from "./html.ts";
 import { type PageSource, VARIABLES_AT_ONCE } from "./messages.ts";
-import { pathOfSource, reasonOf, stateBadge } from "./overview.ts";
+import { reasonOf, stateBadge } from "./overview.ts";
 import type { PageState } from "./page-state.ts";
 import { toldDetail, toldVariable } from "./parts.ts";
 import type { Page } from "./shell.ts";
 import { toldSource } from "./tell.ts";
-import type { ToldChange, ToldDetail, ToldPlan, ToldVariable } from "./told.ts";
+import type { ToldDetail, ToldLogEvent, ToldPlan, ToldVariable } from "./told.ts";
 
 /** Which variables of a source are shown. */
 export interface SourceQuery {
@@ -23,9 +23,9 @@ export const PLAN_EVERY_MS = 10_000;
 export const lookOf = (uuid: string, { filter, page }: SourceQuery) => ({ uuid, filter, from: (page - 1) * VARIABLES_AT_ONCE });
 
 /** One data source on a page without scripts: its state, variables, faults, plan and what has happened to it. */
-export function sourcePage(source: PageSource, state: PageState, query: SourceQuery): Page {
+export function sourcePage(source: PageSource, state: PageState, query: SourceQuery, events: readonly ToldLogEvent[]): Page {
   const { name, type, endpoint, uuid } = source;
-  const told = toldSource(source);
+  const told = toldSource(source, state.pathOf(source));
   const known = state.detail(lookOf(uuid, query));
   const detail = toldDetail(source, known);
   const word = shellWord(name, "SOURCE");
@@ -39,16 +39,15 @@ export function sourcePage(source: PageSource, state: PageState, query: SourceQu
 <dt>Last good</dt><dd>${known === undefined ? "–" : detail.lastReadoutAt === null ? "never" : timeOf(detail.lastReadoutAt)}</dd>
 ${detail.facts.map(({ label, words }) => html`<dt>${label}</dt><dd>${words}</dd>\n`)}</dl>
 </section>
-${variablesSection(name, detail, (known?.readout?.values ?? []).map(toldVariable), query)}
+${variablesSection(told.path, detail, (known?.readout?.values ?? []).map(toldVariable), query)}
 ${faultsSection(detail)}
 ${planSection(detail.plan, word)}
-${timelineSection(state.changesOf(uuid))}
+${timelineSection(events)}
 <p>Look closer: ${["watch", "plan", "probe"].map((verb) => html`<code>collector ${verb} ${word}</code> `)}</p>`,
   };
 }
 
-function variablesSection(name: string, detail: ToldDetail, rows: readonly ToldVariable[], { filter, page }: SourceQuery): Html {
-  const path = pathOfSource(name);
+function variablesSection(path: string, detail: ToldDetail, rows: readonly ToldVariable[], { filter, page }: SourceQuery): Html {
   const { readout, readAt, pages, matching } = detail;
   const link = (to: number, words: string): Html =>
     html` <a href="${path}?${new URLSearchParams({ ...(filter !== "" && { filter }), page: String(to) }).toString()}">${words}</a>`;
@@ -104,7 +103,7 @@ ${requests.map(({ words, variables, bytes }) => html`<tr><th scope="row">${words
 </table>
 ${more > 0 && html`<p>${"…"} ${more} more requests, see <code>collector plan ${word} --requests</code></p>`}`;
 
-const timelineSection = (changes: readonly ToldChange[]): Html => html`<section id="timeline" aria-labelledby="timeline-title">
-<h2 id="timeline-title">Timeline</h2>
-${changes.length === 0 ? html`<p>No change of its state is known yet.</p>` : html`<ol reversed>${changes.map(({ at, state, detail }) => html`<li>${timeOf(at)} <strong>${state}</strong>${detail !== null && html` ${detail}`}</li>\n`)}</ol>`}
+const timelineSection = (events: readonly ToldLogEvent[]): Html => html`<section id="timeline" aria-labelledby="timeline-title">
+<h2 id="timeline-title">Events</h2>
+${events.length === 0 ? html`<p>Nothing has changed since the start.</p>` : html`<ol reversed>${events.map(({ at, text }) => html`<li>${timeOf(at)} ${text}</li>\n`)}</ol>`}
 </section>`;

@@ -38,13 +38,16 @@ const toldTrouble = (trouble: Trouble | undefined): ToldTrouble | null =>
 /** Those that were written last: a source that has not changed is the same object. */
 const SOURCES = new WeakMap<PageSource, ToldSource>();
 
-export function toldSource(source: PageSource): ToldSource {
-  const known = SOURCES.get(source) ?? tellSource(source);
-  SOURCES.set(source, known);
-  return known;
+/** `path`: of its page, which changes where another source gets its name. */
+export function toldSource(source: PageSource, path: string): ToldSource {
+  const known = SOURCES.get(source);
+  if (known?.path === path) return known;
+  const told = tellSource(source, path);
+  SOURCES.set(source, told);
+  return told;
 }
 
-function tellSource(source: PageSource): ToldSource {
+function tellSource(source: PageSource, path: string): ToldSource {
   const { uuid, name, type, endpoint, interval_ms: intervalMs, status, faults, warnings } = source;
   const trouble = sourceTrouble(source);
   const state = sourceStateWords(source);
@@ -52,6 +55,7 @@ function tellSource(source: PageSource): ToldSource {
   return {
     uuid,
     name,
+    path,
     type,
     endpoint,
     intervalMs,
@@ -75,6 +79,7 @@ export function toldSink(sink: SinkStatus, state: PageState): ToldSink {
   return {
     uuid,
     name: name ?? uuid,
+    path: state.pathOfSink(sink),
     type,
     endpoint,
     level: sinkLevelOf(sink),
@@ -84,6 +89,7 @@ export function toldSink(sink: SinkStatus, state: PageState): ToldSink {
     words: sinkWords(sink),
     notes: notes.slice(0, MAX_NOTES_SHOWN),
     moreNotes: Math.max(0, notes.length - MAX_NOTES_SHOWN),
+    clients: sink.clients ?? null,
     ledger,
     hours: state.hoursOf(uuid),
   };

@@ -86,7 +86,11 @@ export class TestService {
   readonly ledgers = new LedgerHours();
   readonly accesses: SeenAccess[] = [];
   /** By type of question. */
-  replies: Partial<Record<DataQuestion["type"], DataReply>> = {};
+  replies: Partial<Record<DataQuestion["type"], DataReply>> = {
+    events: { type: "events", events: [], more: 0 },
+    timeline: { type: "timeline", spans: [] },
+    sink: { type: "sink", found: { sink: sinkOf(), hours: [], certificates: [] } },
+  };
   readonly questions: DataQuestion[] = [];
   readonly asks: Extract<FromPage, { type: "ask" }>[] = [];
   readonly told: ToPage[] = [];
@@ -154,6 +158,7 @@ export async function startTestPage(data: Partial<PageWorkerData> & { readonly r
   });
   const assets = loadAssets(await consoleOfSources());
   void runPage(port1, { listen: "127.0.0.1:0", retryMs: 50, ...data, assets });
+  port2.postMessage({ type: "listen" } satisfies ToPage);
   return {
     url: (await listening.promise).replace(/\/$/, ""),
     service,

@@ -1,3 +1,6 @@
+import type { SinkStatus } from "../../model/service-status.ts";
+import type { Explained, WireView } from "../../model/source-insight.ts";
+
 /**
  * The state that the console in the browser shows: the contract between the page's thread and `src/console`. A page is a set of parts by id, each of
  * which is sent when it changes. Times are ISO 8601 UTC. Texts may hold a command between backticks.
@@ -20,6 +23,8 @@ export interface ToldTrouble {
 export interface ToldSource {
   readonly uuid: string;
   readonly name: string;
+  /** Path of its page. */
+  readonly path: string;
   readonly type: string;
   readonly endpoint: string | null;
   /** 0: the configured one cannot be used. */
@@ -38,13 +43,15 @@ export interface ToldSource {
   readonly moreNotes: number;
 }
 
-/** Part `v-UUID`: the last value of a data source; a null value is bad. */
+/** Part `v-UUID`: the last value of a data source, or null where none was read yet. A null value is bad. */
 export type ToldSample = readonly [variable: string, unit: string | null, value: string | null];
 
 /** Part `k-UUID`: a data sink. */
 export interface ToldSink {
   readonly uuid: string;
   readonly name: string;
+  /** Path of its page. */
+  readonly path: string;
   readonly type: string;
   readonly endpoint: string | null;
   readonly level: Level;
@@ -55,6 +62,8 @@ export interface ToldSink {
   readonly words: readonly string[];
   readonly notes: readonly string[];
   readonly moreNotes: number;
+  /** Of a server that it hosts; null: it hosts none, or is not open. */
+  readonly clients: SinkStatus["clients"] | null;
   /** Values; null: it keeps no account. */
   readonly ledger: ToldLedger | null;
   /** The newest first. */
@@ -92,7 +101,7 @@ export interface ToldNeed {
   readonly title: string;
   readonly kind: "source" | "sink";
   /** Those that have it, the first MAX_NAMES. */
-  readonly names: readonly string[];
+  readonly names: readonly { readonly name: string; readonly path: string }[];
   /** All that have it. */
   readonly count: number;
   /** Why, for all that have it; null: it differs. */
@@ -202,16 +211,8 @@ export interface ToldParts {
   readonly sinks: readonly string[];
   readonly rows: readonly string[];
   readonly detail: ToldDetail;
-  readonly changes: readonly ToldChange[];
-  /** True: the page is about something that was removed. */
+  /** True: there is no such source or sink, or not any more. */
   readonly gone: true;
-}
-
-/** A state that began. */
-export interface ToldChange {
-  readonly at: string;
-  readonly state: string;
-  readonly detail: string | null;
 }
 
 /** The data of an event `parts`. */
@@ -251,6 +252,23 @@ export type TrendAnswer =
       readonly gaps: readonly TrendGap[];
     };
 
+/** Answer of `/data/trend/buffer`: the trend of what waits in the buffer. */
+export interface BufferTrendAnswer {
+  /** Times of the buffer's first and last readout, ISO 8601 UTC; null: it is empty. */
+  readonly span: { readonly from: string; readonly to: string } | null;
+  readonly step_ms: number;
+  /** When the first step begins; null: the buffer is empty. */
+  readonly from: string | null;
+  /** By step; null: there is no number. Such a step outside of all gaps lies between two readouts. */
+  readonly min: readonly (number | null)[];
+  readonly max: readonly (number | null)[];
+  readonly last: readonly (number | null)[];
+  /** Gaps up to `next_from`. */
+  readonly gaps: readonly TrendGap[];
+  /** Time was up: ask again from here. Null: all was read. */
+  readonly next_from: string | null;
+}
+
 /** Answer of `/data/timeline`. */
 export interface TimelineAnswer {
   /** Null: nothing was gathered yet. */
@@ -285,4 +303,63 @@ export interface ToldLogEvent {
   readonly text: string;
   readonly before?: string;
   readonly after?: string;
+}
+
+/** Answer of `/data/sink`. */
+export interface SinkAnswer {
+  readonly sink: SinkStatus;
+  /** The state in a word or two. */
+  readonly state: string;
+  /** How long it took to read what waits, at the rate of the hours that are known; null: nothing was read in them, or it keeps no account. */
+  readonly backlog_hours: number | null;
+  /** Values a second that were read for it and that it took, over the last two hours; null: not known yet. */
+  readonly rate: { readonly accepted_per_s: number; readonly delivered_per_s: number } | null;
+  /** The link to its server; null: it is not measured. */
+  readonly link: SinkStatus["link"] | null;
+  /** Values that were lost, by reason; null: it keeps no account. */
+  readonly losses: Readonly<Record<string, number>> | null;
+  /** The oldest first; at most 48. */
+  readonly hours: readonly (Omit<ToldHour, "at"> & { readonly at: string })[];
+  /** Those of this machine, the first to end first. */
+  readonly certificates: readonly {
+    readonly kind: string;
+    readonly name: string;
+    readonly thumbprint: string;
+    readonly not_after: string;
+  }[];
+}
+
+/** Answer of `/data/explain`: how one variable comes about. Values are JSON text, so that no digit is lost. */
+export interface ExplainAnswer extends Omit<Explained, "wire"> {
+  /** Null: no readout has ended since somebody looks. */
+  readonly variable: ToldVariable | null;
+  /** When that readout began, ISO 8601 UTC. */
+  readonly read_at: string | null;
+  /** The bytes in hexadecimal, the first 256, with how many more there are; null: the protocol has none to show. */
+  readonly wire: Exclude<WireView, { state: "read" }> | (Extract<WireView, { state: "read" }> & { readonly left_out: number }) | null;
+}
+
+/** Answer of `/data/frames`: the last exchange of a source. */
+export interface FramesAnswer {
+  readonly source: string;
+  readonly type: string;
+  readonly peers: readonly object[];
+  /** Earlier ones that are not among these. */
+  readonly left_out: number;
+  /** The oldest first. */
+  readonly frames: readonly ToldFrame[];
+}
+
+/** Bytes that were sent or received at once, or a change of a connection. */
+export interface ToldFrame {
+  /** ISO 8601 UTC. */
+  readonly at: string;
+  readonly connection: number;
+  readonly kind: string;
+  /** Null: it is no data. */
+  readonly from: "collector" | "device" | null;
+  readonly length: number | null;
+  /** The first in hexadecimal; null: none, or they are withheld. */
+  readonly bytes: string | null;
+  readonly words: string;
 }

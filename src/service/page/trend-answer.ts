@@ -5,7 +5,7 @@ import type { BufferTrend } from "../history/buffer-trend.ts";
 import type { StateSpan, TrendData } from "../history/history.ts";
 import { MINUTE_MS } from "../history/minute-states.ts";
 import type { TrendLack } from "../history/trends.ts";
-import type { TrendAnswer, TrendGap } from "./told.ts";
+import type { BufferTrendAnswer, TrendAnswer, TrendGap } from "./told.ts";
 
 interface Why {
   readonly reason: string;
@@ -59,24 +59,14 @@ export function trendAnswer({ found, fromMs, sinceMs, states, maxBytes }: TrendD
   };
 }
 
-/** The trend of what waits in the buffer. */
-export interface BufferTrendAnswer {
-  /** Times of the buffer's first and last readout, ISO 8601 UTC; null: it is empty. */
-  readonly span: { readonly from: string; readonly to: string } | null;
-  readonly step_ms: number;
-  /** When the first step begins; null: the buffer is empty. */
-  readonly from: string | null;
-  /** By step; null: the buffer has none, because it was delivered, dropped, not read, bad, or as it was before. */
-  readonly min: readonly (number | null)[];
-  readonly max: readonly (number | null)[];
-  readonly last: readonly (number | null)[];
-  /** Time was up: ask again from here. Null: all was read. */
-  readonly next_from: string | null;
-}
+const NOT_KEPT: Why = {
+  reason: "NOT_KEPT",
+  words: "The buffer has nothing of it: it was delivered or dropped, was not read, was bad, or stayed as it was.",
+};
 
-/** Pure. */
-export function bufferTrendAnswer(found: BufferTrend | undefined): BufferTrendAnswer {
-  if (!found) return { span: null, step_ms: MINUTE_MS, from: null, min: [], max: [], last: [], next_from: null };
+/** `intervalMs`: between two readouts of the source. Pure. */
+export function bufferTrendAnswer(found: BufferTrend | undefined, intervalMs: number): BufferTrendAnswer {
+  if (!found) return { span: null, step_ms: MINUTE_MS, from: null, min: [], max: [], last: [], gaps: [], next_from: null };
   const { span, stepMs, fromMs, figures, nextMs } = found;
   return {
     span: { from: iso(span.fromMs), to: iso(span.toMs) },
@@ -85,8 +75,23 @@ export function bufferTrendAnswer(found: BufferTrend | undefined): BufferTrendAn
     min: numbersOf(figures.min),
     max: numbersOf(figures.max),
     last: numbersOf(figures.last),
+    gaps: bufferGaps(found, LATE_INTERVALS * intervalMs),
     next_from: nextMs === undefined ? null : iso(nextMs),
   };
+}
+
+/** Stretches without a number that are longer than two readouts lie apart, as far as it was read. */
+function bufferGaps({ figures: { min }, fromMs, stepMs, nextMs }: BufferTrend, apartMs: number): readonly TrendGap[] {
+  const count = nextMs === undefined ? min.length : Math.floor((nextMs - fromMs) / stepMs);
+  const gaps: TrendGap[] = [];
+  for (let begin = 0; begin < count; begin++) {
+    if (!Number.isNaN(min[begin])) continue;
+    let end = begin;
+    while (end < count && Number.isNaN(min[end])) end++;
+    if ((end - begin) * stepMs > apartMs) gaps.push({ from: iso(fromMs + begin * stepMs), to: iso(fromMs + end * stepMs), ...NOT_KEPT });
+    begin = end;
+  }
+  return gaps;
 }
 
 interface Stretch {

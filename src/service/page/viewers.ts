@@ -3,14 +3,18 @@ import { type LiveView, partText } from "./view.ts";
 
 /** People who look at once. */
 export const MAX_VIEWERS = 32;
-/** What a viewer has not taken yet; beyond it nothing more is sent, and the next it gets is the newest state. */
+/**
+ * Bytes that wait for a viewer; beyond it nothing more is sent, and the next it gets is the newest state. The listener ends one that takes nothing at
+ * all, and sees slow progress too.
+ */
 const MAX_WAITING_BYTES = 64 * 1024;
-/** A viewer that takes nothing for so long is gone. */
-const STUCK_MS = 60_000;
 /** True: a viewer may still look is seen this often. */
 const ADMITTED_MS = 10_000;
-/** A line that says nothing keeps proxies from ending a quiet connection. */
+/** An event that says nothing keeps proxies from ending a quiet connection, and shows the browser that it is not dead. */
 const QUIET_MS = 15_000;
+
+/** Leads a browser that may not look to the log-in. */
+export const LOGIN_EVENT = "event: login\ndata: {}\n\n";
 
 /** Somebody whose browser shows a page. */
 export interface NewViewer {
@@ -29,8 +33,6 @@ interface Viewer extends Omit<NewViewer, "seen"> {
   sentAt: number;
   /** When it was seen last whether it may look; monotonic ms. */
   admittedAt: number;
-  /** Since when nothing can be sent; undefined: it can. */
-  stuckSince: number | undefined;
 }
 
 /** Whose pages are live, within a bound: what a slow one has missed is not kept for it. */
@@ -58,7 +60,8 @@ export class Viewers {
 
   add(one: NewViewer): void {
     const { response } = one;
-    const viewer: Viewer = { ...one, sentAt: this.#now(), admittedAt: this.#now(), stuckSince: undefined };
+    if (response.destroyed) return;
+    const viewer: Viewer = { ...one, sentAt: this.#now(), admittedAt: this.#now() };
     this.#viewers.add(viewer);
     response.once("close", () => this.#viewers.delete(viewer));
     response.on("error", () => this.#viewers.delete(viewer));
@@ -70,13 +73,13 @@ export class Viewers {
   send(viewOf: (page: string) => LiveView | undefined, epoch: string, nowMs: number): void {
     for (const viewer of this.#viewers) {
       const live = viewOf(viewer.page);
-      if (!live || !this.#canTake(viewer) || !this.#mayLook(viewer)) continue;
+      if (!live || !this.#mayLook(viewer) || viewer.response.writableLength > MAX_WAITING_BYTES) continue;
       const parts = live.since(viewer.seen);
       if (parts !== undefined) {
         const data = `{"title":${partText(live.view.title)},"at":"${new Date(nowMs).toISOString()}","parts":${parts}}`;
         this.#write(viewer, `id: ${epoch}.${live.version}\nevent: parts\ndata: ${data}\n\n`);
         viewer.seen = live.version;
-      } else if (this.#now() - viewer.sentAt >= QUIET_MS) this.#write(viewer, ":\n\n");
+      } else if (this.#now() - viewer.sentAt >= QUIET_MS) this.#write(viewer, "event: quiet\ndata: {}\n\n");
     }
   }
 
@@ -96,18 +99,8 @@ export class Viewers {
     if (now - viewer.admittedAt < ADMITTED_MS) return true;
     viewer.admittedAt = now;
     if (viewer.isAdmitted()) return true;
-    viewer.response.end("event: login\ndata: {}\n\n");
-    return false;
-  }
-
-  #canTake(viewer: Viewer): boolean {
-    const now = this.#now();
-    if (viewer.response.writableLength <= MAX_WAITING_BYTES) {
-      viewer.stuckSince = undefined;
-      return true;
-    }
-    viewer.stuckSince ??= now;
-    if (now - viewer.stuckSince >= STUCK_MS) viewer.response.destroy();
+    this.#viewers.delete(viewer);
+    viewer.response.end(LOGIN_EVENT);
     return false;
   }
 }

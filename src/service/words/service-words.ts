@@ -1,5 +1,5 @@
 import { formatBytes } from "../../base/bytes.ts";
-import { formatDuration } from "../../base/duration.ts";
+import { formatDuration, roughDuration } from "../../base/duration.ts";
 import { countOf } from "../../base/number.ts";
 import type { BufferLeft, ConfigChange, ServiceStatus, SinkStatus, SourceStatus } from "../../model/service-status.ts";
 import type { ReportedWarning } from "../../model/warning.ts";
@@ -93,8 +93,7 @@ const MINUTE_MS = 60_000;
 /** How long the buffer lasts. Pure. */
 export function leftWords({ hours, filling, bound }: BufferLeft): string {
   const ms = hours * HOUR_MS;
-  const time =
-    ms < HOUR_MS ? `${Math.round(ms / MINUTE_MS)} min` : ms < 48 * HOUR_MS ? `${Math.round(hours)} h` : `${Math.round(hours / 24)} d`;
+  const time = roughDuration(ms);
   if (!filling) return `room for ${time} of values at today's rate`;
   const isNow = ms < MINUTE_MS;
   if (bound === "disk")

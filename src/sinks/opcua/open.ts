@@ -3,7 +3,7 @@ import type { Context, Log } from "../../model/context.ts";
 import { messageOf, toReasonError } from "../../model/failure.ts";
 import type { OwnCertificate, Pki } from "../../model/pki.ts";
 import { ReasonError } from "../../model/reason.ts";
-import type { SourceReport } from "../../model/report.ts";
+import type { SinkReport, SourceReport } from "../../model/report.ts";
 import { type OpcuaSinkDetails, userSecretName } from "../../model/sink-details.ts";
 import { type Warning, warning } from "../../model/warning.ts";
 import type { OpenInput, Sink, SinkBatch, WriteResult } from "../sink.ts";
@@ -16,6 +16,7 @@ import { NodeMaker } from "./nodes.ts";
 import { closeMethods, narrowTokens, optionsOf, warningsOf } from "./options.ts";
 import { type Crowding, ReadOnlyServer } from "./server.ts";
 import { Serving } from "./serving.ts";
+import { clientsOf } from "./sessions.ts";
 import type { OpcuaSinkSettings } from "./settings.ts";
 import { createClientTrust } from "./trust.ts";
 import { hashUsers, type Users } from "./users.ts";
@@ -145,7 +146,7 @@ class HostedServer implements Sink {
   #notice: string | undefined;
   #renewalMs: number;
   #onWarnings: () => void = () => {};
-  /** As they were when they were looked at last. */
+  /** Warnings and clients as they were when they were looked at last. */
   #warned = "";
   #closing: Promise<void> | undefined;
 
@@ -171,9 +172,13 @@ class HostedServer implements Sink {
     this.#onWarnings = changed;
   }
 
+  clients(): NonNullable<SinkReport["clients"]> {
+    return clientsOf(this.#parts.server);
+  }
+
   /** On a calm plant nobody else does. */
   lookAtWarnings(): void {
-    const warned = this.warnings.map(({ text }) => text).join("\n");
+    const warned = JSON.stringify([this.warnings.map(({ text }) => text), this.clients()]);
     if (warned === this.#warned) return;
     this.#warned = warned;
     this.#onWarnings();

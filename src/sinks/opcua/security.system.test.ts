@@ -83,6 +83,33 @@ describe("by default", () => {
     expect(await attempt(url, user("op", PASSWORD), options)).not.toBe(21.5);
   });
 
+  test("names the clients that are logged in, with their security and subscriptions, and tells where they change", async () => {
+    const opened = await serve();
+    let changes = 0;
+    opened.watchWarnings?.(() => changes++);
+    expect(opened.clients?.()).toEqual({ first: [], count: 0 });
+    const client = await rig.clientOf({
+      securityMode: MessageSecurityMode.SignAndEncrypt,
+      securityPolicy: SecurityPolicy.Aes256_Sha256_RsaPss,
+    });
+    await client.connect(opened.url);
+    const session = await client.createSession(user("op", PASSWORD));
+    await session.createSubscription2({ requestedPublishingInterval: 1000, publishingEnabled: true });
+    const [one] = opened.clients?.().first ?? [];
+    expect(one).toMatchObject({
+      address: expect.stringContaining("127.0.0.1"),
+      security: "SignAndEncrypt Aes256_Sha256_RsaPss",
+      subscriptions: 1,
+    });
+    expect(one?.name).toMatch(/\w/);
+    expect(Math.abs(Date.parse(one?.since ?? "") - Date.now())).toBeLessThan(60_000);
+    expect(JSON.stringify(opened.clients?.())).not.toContain(PASSWORD);
+    await expect.poll(() => changes, { timeout: 5000 }).toBeGreaterThan(0);
+    await session.close();
+    await client.disconnect();
+    await expect.poll(() => opened.clients?.().count, { timeout: 5000 }).toBe(0);
+  });
+
   test("the endpoints are named as the client came by", async () => {
     const { url } = await serve();
     const client = await rig.clientOf();

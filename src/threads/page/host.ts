@@ -1,31 +1,72 @@
 import type { Sample } from "../../agent/live-values.ts";
 import { sleep } from "../../base/timer.ts";
+import { Doorway } from "../../lib/doorway.ts";
 import { SupervisedWorker } from "../../lib/thread/host.ts";
 import { type Warning, warning } from "../../model/warning.ts";
+import type { DataQuestion, DataReply } from "../../service/page/data-messages.ts";
 import { SourceFeed } from "../../service/page/feed.ts";
 import { type FromPage, PAGE_HEAP, type SourceView, type ToPage } from "../../service/page/messages.ts";
 import type { PageHostOptions, ServedPage } from "../../service/page/served.ts";
+import { notListened, placeOf, untilListening, urlOf } from "../../service/page/until-listening.ts";
 
-/** Changes of sources while nobody looks are told this long after the first of several. */
-const TELL_AFTER_MS = 1000;
 const STOP_MS = 2000;
 const NO_SAMPLES: ReadonlyMap<string, Sample> = new Map();
 
-/** The page in a worker of its own: gives it the state of the service, at most once a second for all who look, and only while somebody does. */
+/**
+ * The page in a worker of its own: gives it the state of the service, at most once a second for all who look, and only while somebody does.
+ * The worker takes about 15 MiB: where whoever looks is at this machine it begins with the first one.
+ */
 export class PageHost implements ServedPage {
   readonly #options: PageHostOptions;
   readonly #feed: SourceFeed;
-  readonly #worker: SupervisedWorker<FromPage>;
+  /** Undefined: nobody has come yet. */
+  #worker: SupervisedWorker<FromPage> | undefined;
+  #doorway: Doorway | undefined;
+  /** The doorway's, where it was there first. */
+  #port: number | undefined;
   readonly #stop = new AbortController();
-  #telling: NodeJS.Timeout | undefined;
   /** One walk over the sources at a time. Never rejects. */
   #walk: Promise<unknown> = Promise.resolve();
-  #trouble: string | undefined;
+  /** Why it is not served. */
+  #why: string | undefined;
 
   constructor(options: PageHostOptions) {
-    const { entry, workerData, log, agent } = options;
+    const { tls, tokenFile } = options.workerData;
     this.#options = options;
-    this.#feed = new SourceFeed(agent);
+    this.#feed = new SourceFeed(options.agent);
+    // The worker reads certificate and token, and says at the start what is wrong with them.
+    if (tls || tokenFile !== undefined) this.#begin();
+    else void this.#awaitFirst();
+  }
+
+  /** Notes for people, shown in status. */
+  notes(): readonly Warning[] {
+    return this.#why === undefined ? [] : [warning("page_ended", this.#why)];
+  }
+
+  /** Never throws. */
+  stop(): Promise<void> {
+    this.#stop.abort();
+    this.#doorway?.close();
+    return this.#worker?.stop(STOP_MS) ?? Promise.resolve();
+  }
+
+  async #awaitFirst(): Promise<void> {
+    const { listen: at } = this.#options.workerData;
+    const { host, port } = placeOf(at);
+    const listen = async (): Promise<number> => {
+      this.#doorway?.close();
+      const doorway = new Doorway(() => this.#begin());
+      this.#doorway = doorway;
+      await doorway.listen({ host, port }).catch((error: unknown) => Promise.reject(notListened(at, error)));
+      return doorway.port ?? port;
+    };
+    this.#port = await untilListening(listen, { onTrouble: (words) => this.#trouble(words), signal: this.#stop.signal });
+    if (this.#port !== undefined) this.#served(urlOf("http", host, this.#port));
+  }
+
+  #begin(): void {
+    const { entry, workerData, log } = this.#options;
     this.#worker = new SupervisedWorker({
       entry,
       name: "page",
@@ -36,39 +77,32 @@ export class PageHost implements ServedPage {
     });
   }
 
-  /** Notes for people, shown in status. */
-  notes(): readonly Warning[] {
-    return this.#trouble === undefined ? [] : [warning("page_ended", this.#trouble)];
-  }
-
-  /** A source has changed: the page keeps the changes of state also while nobody looks. */
-  sourceChanged(): void {
-    this.#telling ??= setTimeout(() => {
-      this.#telling = undefined;
-      void this.#inTurn(() => this.#tell());
-    }, TELL_AFTER_MS);
-  }
-
-  /** Never throws. */
-  stop(): Promise<void> {
-    this.#stop.abort();
-    clearTimeout(this.#telling);
-    return this.#worker.stop(STOP_MS);
+  #served(url: string): void {
+    this.#options.log.info({ url }, "the page is served");
   }
 
   #onMessage(message: FromPage): void {
-    const { log } = this.#options;
     if (message.type === "started") {
       this.#feed.forget();
-      this.sourceChanged();
+      this.#doorway?.vacate();
+      this.#post({ type: "listen", port: this.#port });
     } else if (message.type === "ask") void this.#inTurn(() => this.#answer(message));
     else if (message.type === "question") this.#reply(message);
     else if (message.type === "access") this.#options.data.seen(message.access);
-    else if (message.type === "listening") log.info({ url: message.url }, "the page is served");
-    else if (message.type === "trouble") {
-      if (message.message !== null && message.message !== this.#trouble) log.error({}, message.message);
-      this.#trouble = message.message ?? undefined;
-    }
+    else if (message.type === "listening") this.#listens(message.url);
+    else if (message.type === "trouble") this.#trouble(message.message);
+  }
+
+  /** The log has said so before, where the doorway was first. */
+  #listens(url: string): void {
+    const { host } = placeOf(this.#options.workerData.listen);
+    if (this.#port === undefined) this.#served(url);
+    else this.#doorway?.lead({ host, port: this.#port });
+  }
+
+  #trouble(words: string | null): void {
+    if (words !== null && words !== this.#why) this.#options.log.error({}, words);
+    this.#why = words ?? undefined;
   }
 
   #inTurn(work: () => Promise<void>): Promise<void> {
@@ -77,14 +111,10 @@ export class PageHost implements ServedPage {
     return this.#walk as Promise<void>;
   }
 
-  async #tell(samples?: Map<string, Sample>): Promise<void> {
-    const changes = await this.#feed.changes(samples);
-    if (changes) this.#post(changes);
-  }
-
   async #answer({ id, scope, looks }: Extract<FromPage, { type: "ask" }>): Promise<void> {
     const samples = scope === "all" ? new Map<string, Sample>() : undefined;
-    if (samples) await this.#tell(samples);
+    const changes = samples && (await this.#feed.changes(samples));
+    if (changes) this.#post(changes);
     const views: SourceView[] = [];
     for (const look of looks) {
       const view = this.#feed.view(look);
@@ -104,14 +134,19 @@ export class PageHost implements ServedPage {
 
   /** Questions of viewers are rare, and each is a slice of its own. */
   #reply({ id, question }: Extract<FromPage, { type: "question" }>): void {
+    this.#post({ type: "reply", id, reply: this.#replyTo(question) });
+  }
+
+  #replyTo(question: DataQuestion): DataReply | undefined {
     try {
-      this.#post({ type: "reply", id, reply: this.#options.data.reply(question) });
+      return this.#options.data.reply(question);
     } catch (error) {
       this.#options.log.error({ err: error, question: question.type }, "a question of the page could not be answered");
+      return undefined;
     }
   }
 
   #post(message: ToPage): void {
-    if (!this.#stop.signal.aborted) this.#worker.post(message);
+    if (!this.#stop.signal.aborted) this.#worker?.post(message);
   }
 }
