@@ -12,7 +12,9 @@ import { step7Blocks } from "./step7-blocks.ts";
 import { studio5000Csv } from "./studio5000-csv.ts";
 import { type Taken, type TakeRules, take } from "./take.ts";
 import { telegraf } from "./telegraf.ts";
+import { tiaSdf } from "./tia-sdf.ts";
 import { tiaTags } from "./tia-tags.ts";
+import { tiaXml } from "./tia-xml.ts";
 import { unknownJson, unknownSpreadsheet } from "./unknown.ts";
 import { isZip } from "./zip.ts";
 
@@ -29,6 +31,8 @@ export const FORMATS: readonly TagListFormat[] = [
   telegraf,
   studio5000Csv,
   l5x,
+  tiaXml,
+  tiaSdf,
   step7Blocks,
   homeAssistant,
   unknownJson,
