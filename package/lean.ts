@@ -6,8 +6,17 @@ import type { Plugin } from "esbuild";
  * thread. Taken by name only what is used is read.
  */
 const BUILTINS = /^node:(http|fs|util|process)$/;
-/** Ways out that libraries would open themselves; the collector gives them sockets of its own. */
-const UNUSED: Readonly<Record<string, RegExp>> = { ws: /^mqtt\//, socks: /^mqtt\// };
+/**
+ * By the library that would load it. Ways out of mqtt: the collector gives it sockets of its own. Validation and writing by JSON schema, and
+ * requests without a network, of fastify: the API validates by zod (src/api/server/app.ts).
+ */
+const UNUSED: Readonly<Record<string, RegExp>> = {
+  ws: /^mqtt\//,
+  socks: /^mqtt\//,
+  "@fastify/ajv-compiler": /^fastify\//,
+  "@fastify/fast-json-stringify-compiler": /^fastify\//,
+  "light-my-request": /^fastify\//,
+};
 
 /** Keeps out of the bundle what costs memory and is never used. */
 export const lean: Plugin = {
@@ -20,7 +29,7 @@ export const lean: Plugin = {
       contents: `module.exports = process.getBuiltinModule(${JSON.stringify(path)});`,
       loader: "js",
     }));
-    onResolve({ filter: /^(ws|socks)$/ }, ({ path, importer }) => {
+    onResolve({ filter: /^(ws|socks|@fastify\/(ajv|fast-json-stringify)-compiler|light-my-request)$/ }, ({ path, importer }) => {
       const from = importer.split("node_modules/").at(-1) ?? "";
       return UNUSED[path]?.test(from) ? { path, namespace: "unused" } : undefined;
     });

@@ -20,6 +20,7 @@ import type { KeptValues } from "./configuration/kept-values.ts";
 import { policyFile, type StartPolicy, startPolicy } from "./configuration/policy-file.ts";
 import { Reloader } from "./configuration/reloader.ts";
 import { DEFAULT_SETTINGS_FILE, type LoadedSettings, type StartSettings, variablesDir } from "./configuration/settings-file.ts";
+import { heaps } from "./lib/heap.ts";
 import { listenRefusal, PolicyInForce } from "./lib/policy.ts";
 import { createResolver, staleWords } from "./lib/resolver.ts";
 import { childEnv } from "./lib/thread/process.ts";
@@ -79,6 +80,7 @@ export async function runService(options: RunOptions): Promise<void> {
   const { service } = base;
   // First of all: a second service with this state folder must end before it touches anything.
   await service.open();
+  heaps.begin();
   const pipeline = pipelineOf(base);
   const sessions = new SessionHost({ entry: options.workerUrl("session"), workerData: { pki: base.pki }, log: options.log });
   const agent = agentOf(base, pipeline, sessions);

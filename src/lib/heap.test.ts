@@ -26,6 +26,15 @@ test("a small configuration leaves the memory saver at work, a large one bounds 
   expect(flags).toEqual(["--memory-saver-mode", "--heap-growing-percent=0"]);
 });
 
+test("the memory reducer works for a minute after the start, and never again", () => {
+  const { flags, heaps } = recorded();
+  heaps.begin();
+  vi.advanceTimersByTime(59_000);
+  expect(flags).toEqual([]);
+  vi.advanceTimersByTime(1000);
+  expect(flags).toEqual(["--gc-memory-reducer-start-delay-ms=2147483647"]);
+});
+
 test("where a worker needs its heap all grow freely, whatever is configured after", () => {
   const { flags, heaps } = recorded();
   heaps.fit({ sources: 1000, variables: 10_000 });

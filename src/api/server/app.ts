@@ -74,11 +74,17 @@ export async function createApp(options: AppOptions): Promise<FastifyInstance> {
   return app;
 }
 
+/** fastify's own compilers of JSON schemas take much memory: zod validates, and answers are written as they are. */
+const noCompiler = (): never => {
+  throw new Error("no JSON schema is compiled here");
+};
+
 /** It serves what listeners hand it, and listens nowhere itself. */
 const createFastify = (): FastifyInstance =>
   fastify({
     logger: false,
     bodyLimit: BODY_BYTES,
+    schemaController: { compilersFactory: { buildValidator: noCompiler, buildSerializer: noCompiler } },
     frameworkErrors: (_error, _request, reply) => void problem(reply, new HttpProblem(404, "there is no such path")),
   });
 
