@@ -31,7 +31,7 @@ it("keeps who comes before the server, and leads them on with all that they have
   const asked = ["/one", "/two"].map(async (path) =>
     (await fetch(`http://${HOST}:${port}${path}`, { method: "POST", body: "said" })).text(),
   );
-  await expect.poll(knocks).toBe(1);
+  await expect.poll(() => doorway.waiting).toBe(2);
   doorway.vacate();
   await serve(port);
   doorway.lead({ host: HOST, port });

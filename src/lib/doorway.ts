@@ -42,6 +42,11 @@ export class Doorway {
     return typeof at === "object" && at !== null ? at.port : undefined;
   }
 
+  /** How many wait. */
+  get waiting(): number {
+    return this.#waiting.size;
+  }
+
   /** The port is free from now on; who waits goes on waiting. */
   vacate(): void {
     this.#server.close();
