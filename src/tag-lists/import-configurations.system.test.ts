@@ -1,6 +1,8 @@
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, onTestFinished, test } from "vitest";
+import { FinsMemory } from "../../drivers/fins/simulator-memory.ts";
+import { startFinsPlc } from "../../drivers/fins/simulator-plc.ts";
 import { put, registersOf, registersOfText, startModbusPlant } from "../../drivers/modbus_tcp/simulator.ts";
 import { S7Memory, startS7Plc } from "../../drivers/s7/simulator.ts";
 import { commandLine } from "../../test/support/command-line.ts";
@@ -56,7 +58,23 @@ const NEURON = xlsx({
   ],
 });
 
-test("configurations of Telegraf, Home Assistant, Node-RED and Neuron are imported, and their values read from the simulators", {
+const CX_PROGRAMMER = `GlobalVariables:=
+BEGIN
+ VariableList:=
+ BEGIN_LIST_$#[1]
+  Speed,D100,INT,,,,;
+  On,W10.03,BOOL,,,,;
+  Lamp,100.05,BOOL,,,,;
+ END_LIST_$#[1];
+END;
+`;
+const TAG_TABLE = `<?xml version='1.0' encoding='utf-8'?>
+<Tagtable name='Default'>
+  <Tag type='Int' hmiAccessible='True' remark='' addr='%MW2'>Level</Tag>
+</Tagtable>
+`;
+
+test("configurations of Telegraf, Home Assistant, Node-RED, Neuron, CX-Programmer and TIA Portal are imported, and their values read from the simulators", {
   timeout: 60_000,
 }, async () => {
   const { folder, well, run, write } = await commandLine();
@@ -73,13 +91,23 @@ test("configurations of Telegraf, Home Assistant, Node-RED and Neuron are import
   memory.putBit("DB1", 0, 1, true);
   memory.put("DB1", 4, "INT", -1480);
   memory.put("DB1", 6, "STRING[5]", "M7");
+  memory.create("M", 8);
+  memory.put("M", 2, "INT", 321);
   const plc = await startS7Plc({ memory });
   onTestFinished(async () => void (await plc.close()));
 
+  const omronMemory = new FinsMemory();
+  for (const area of ["D", "W", "CIO"]) omronMemory.create(area, 200);
+  omronMemory.put("D", 100, "INT", -1480);
+  omronMemory.putBit("W", 10, 3, true);
+  omronMemory.putBit("CIO", 100, 5, true);
+  const omron = await startFinsPlc({ memory: omronMemory });
+  onTestFinished(async () => void (await omron.close()));
+
   /** Imports a file, and gives each variable as it is read at its address with its type. */
-  const taken = async (name: string, type: "modbus_tcp" | "s7", content: string | Buffer) => {
+  const taken = async (name: string, type: "modbus_tcp" | "s7" | "fins", content: string | Buffer) => {
     const source = `${name.replace(/\W/g, "-")}-${type}`;
-    const port = type === "s7" ? plc.port : plant.port;
+    const { port } = { s7: plc, fins: omron, modbus_tcp: plant }[type];
     await well("source", "add", source, type, "host=127.0.0.1", `port=${port}`, ...(type === "s7" ? ["slot=2"] : []));
     writeFileSync(join(folder, name), content);
     const preview = JSON.parse((await run("variables", "import", source, join(folder, name), "--try", "--json")).out);
@@ -116,4 +144,10 @@ test("configurations of Telegraf, Home Assistant, Node-RED and Neuron are import
   ];
   expect(await taken("telegraf.conf", "s7", TELEGRAF)).toEqual(press);
   expect(await taken("flows.json", "s7", NODE_RED)).toEqual(press);
+  expect(await taken("line.cxt", "fins", CX_PROGRAMMER)).toEqual([
+    ["Speed", -1480, -1480],
+    ["On", true, true],
+    ["Lamp", true, true],
+  ]);
+  expect(await taken("tags.xml", "s7", TAG_TABLE)).toEqual([["Level", 321, 321]]);
 });

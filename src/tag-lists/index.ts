@@ -1,4 +1,5 @@
 import { isEncodingKnown } from "../configuration/csv.ts";
+import { cxProgrammer } from "./cx-programmer.ts";
 import type { TagFile, TagListFormat } from "./format.ts";
 import { homeAssistant } from "./home-assistant.ts";
 import { ignitionCsv } from "./ignition-csv.ts";
@@ -33,6 +34,7 @@ export const FORMATS: readonly TagListFormat[] = [
   l5x,
   tiaXml,
   tiaSdf,
+  cxProgrammer,
   step7Blocks,
   homeAssistant,
   unknownJson,
