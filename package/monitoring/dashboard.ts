@@ -37,7 +37,7 @@ const graph = (title: string, unit: string, queries: Panel["queries"]): Panel =>
 });
 
 const PANELS: readonly Panel[] = [
-  stat("Sources read", `sum(collector_source_up{${ON}})`),
+  stat("Sources read", `sum(collector_sources{${ON},state="OK"}) or vector(0)`),
   stat("Sources failing", `sum(collector_sources{${ON},state="ERROR"}) or vector(0)`, "short", 1),
   stat("Oldest value", `max(collector_source_last_readout_age_seconds{${ON}})`, "s", 300),
   stat("Values waiting", `sum(collector_sink_values_pending{${ON}})`),

@@ -286,6 +286,14 @@ export const settingsSchema = z
         listen: listen
           .default("127.0.0.1:9420")
           .describe("Address and port of /metrics, /healthz and /readyz; off loopback policy.yaml must open it too"),
+        source_series: z
+          .int()
+          .min(0)
+          .max(1000)
+          .default(200)
+          .describe(
+            "Up to so many data sources each has metrics of its own; of more only those that fail, have faulted variables or skip readouts",
+          ),
       })
       .prefault({})
       .describe("Metrics and health over HTTP, for who watches this machine"),

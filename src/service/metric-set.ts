@@ -9,6 +9,8 @@ const MAX_LABEL_LENGTH = 200;
 export class MetricSet {
   readonly registers: Registry[] = [new Registry()];
   now: ServiceStatus;
+  /** Sources with time series of their own. */
+  detailed: ServiceStatus["sources"] = [];
   machine: MachineFigures = UNKNOWN_MACHINE;
 
   constructor(now: ServiceStatus) {

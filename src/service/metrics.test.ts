@@ -7,7 +7,7 @@ import { createMetrics, type Metrics } from "./metrics.ts";
 const DOC = path.resolve(import.meta.dirname, "../../docs/generated/metrics.md");
 const ABOUT = [
   "Served at `/metrics` on `http.listen` (default `127.0.0.1:9420`), in the Prometheus text format. Beside it: `/healthz` is 200, or 503 when no data source that is due is being read; `/readyz` is 200 once a configuration is at work, else 503.",
-  "Counters begin at zero with the process, those of a data sink with the buffer's file. Labels never hold details, endpoints or secrets. The first 1,000 data sources and 100 data sinks have time series of their own; the totals count all. A name may be cut at 200 characters.",
+  "Counters begin at zero with the process, those of a data sink with the buffer's file. Labels never hold details, endpoints or secrets. Up to 200 data sources each have time series of their own (`http.source_series`, at most 1,000); of more those that fail, have faulted variables or skip readouts do. So do the first 100 data sinks. The totals count all. A name may be cut at 200 characters.",
 ].join("\n\n");
 
 type Source = ServiceStatus["sources"][number];
@@ -122,6 +122,18 @@ describe("metrics", () => {
     expect(series("collector_certificate_expiry_timestamp_seconds")).toEqual([
       'collector_certificate_expiry_timestamp_seconds{kind="own",name="collector",thumbprint="AB"} 2000000000',
     ]);
+  });
+
+  it("gives more sources than the setting says series only while they are in trouble, and counts all", async () => {
+    const well = { counters: { ...counters, overruns: 0 } };
+    let sources = Array.from({ length: 3 }, (_, i) => source(`s${i}`, well));
+    metrics = createMetrics(() => statusWith({ sources }), undefined, 3);
+    const up = async () => [...((await metrics?.text()) ?? "").matchAll(/^collector_source_up\{source="(s\d)"/gm)].map(([, name]) => name);
+    expect(await up()).toEqual(["s0", "s1", "s2"]);
+    const faults = [{ variable: "v", fault: "not_found", detail: "" }] as const;
+    sources = [...sources, source("s3", { ...well, faults }), source("s4")];
+    expect(await up()).toEqual(["s3", "s4"]);
+    expect(await metrics.text()).toMatch(/^collector_readouts_total 25$/m);
   });
 
   it("names 1,000 sources and counts all", async () => {

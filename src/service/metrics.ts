@@ -5,7 +5,7 @@ import { type MachineFigures, UNKNOWN_MACHINE } from "./machine-look.ts";
 import { MetricSet } from "./metric-set.ts";
 import { defineBufferMetrics, defineMachineMetrics, defineProcessMetrics } from "./process-metrics.ts";
 import { defineSinkMetrics } from "./sink-metrics.ts";
-import { createTotals, defineSourceMetrics } from "./source-metrics.ts";
+import { createTotals, defineSourceMetrics, detailedOf } from "./source-metrics.ts";
 
 const LATENESS_BUCKETS_S = [0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 5];
 
@@ -20,11 +20,12 @@ export interface Metrics {
 
 /**
  * What /metrics serves, made from the status when it is asked for. Counters begin at zero with the process, those of a sink with the buffer's file.
- * Labels hold names, uuids, types and reasons, never details or endpoints.
+ * Labels hold names, uuids, types and reasons, never details or endpoints. `sourceSeries`: up to so many sources each has series of its own.
  */
 export function createMetrics(
   status: () => ServiceStatus,
   machine: () => Promise<MachineFigures> = () => Promise.resolve(UNKNOWN_MACHINE),
+  sourceSeries = Number.POSITIVE_INFINITY,
 ): Metrics {
   const set = new MetricSet(status());
   const [register] = set.registers as [Registry];
@@ -46,6 +47,7 @@ export function createMetrics(
   const scrape = async (): Promise<string> => {
     set.machine = await machine();
     set.now = status();
+    set.detailed = detailedOf(set.now.sources, sourceSeries);
     totals.take(set.now.sources);
     const parts: string[] = [];
     for (const name of names) {

@@ -205,6 +205,7 @@ export class Service {
     this.#metrics = createMetrics(
       () => this.#status(parts),
       () => machine.figures(),
+      settings.http.source_series,
     );
     this.#health = new Health({
       listen: settings.http.listen,

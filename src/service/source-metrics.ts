@@ -1,7 +1,7 @@
 import type { ServiceStatus } from "../model/service-status.ts";
 import { type MetricSet, short } from "./metric-set.ts";
 
-/** Sources beyond these have no time series of their own; the totals count them. */
+/** Sources with time series of their own at most, whatever the setting says. */
 export const MAX_DETAILED_SOURCES = 1000;
 const LABELS = ["source", "uuid", "type"];
 
@@ -22,9 +22,16 @@ const COUNTED = Object.keys(SOURCE_COUNTERS) as readonly (keyof typeof SOURCE_CO
 
 const labelsOf = ({ name, uuid, type }: Source) => ({ source: short(name), uuid, type: short(type) });
 
+const isInTrouble = ({ status, faults, counters }: Source): boolean =>
+  status.state.type === "ERROR" || faults.length > 0 || counters.overruns > 0;
+
+/** Those with time series of their own: all up to `upTo`, of more those that alerts are about. Pure. */
+export const detailedOf = (sources: readonly Source[], upTo: number): readonly Source[] =>
+  (sources.length <= upTo ? sources : sources.filter(isInTrouble)).slice(0, MAX_DETAILED_SOURCES);
+
 /** How each source is, when and how often it is read, and what it counts. */
 export function defineSourceMetrics(set: MetricSet, totals: Totals): void {
-  const detailed = () => set.now.sources.slice(0, MAX_DETAILED_SOURCES);
+  const detailed = () => set.detailed;
   set.gauge("source_up", "Whether the last readout of a data source had a good value", LABELS, (metric) => {
     for (const source of detailed()) metric.set(labelsOf(source), source.status.state.type === "OK" ? 1 : 0);
   });
@@ -70,7 +77,7 @@ export function defineSourceMetrics(set: MetricSet, totals: Totals): void {
   for (const key of COUNTED) {
     const [name, help] = SOURCE_COUNTERS[key];
     set.counter(name, `${help}; all data sources`, [], (metric) => metric.inc(totals.of(key)));
-    set.counter(`source_${name}`, `${help}; the first ${MAX_DETAILED_SOURCES} data sources`, LABELS, (metric) => {
+    set.counter(`source_${name}`, `${help}; by data source`, LABELS, (metric) => {
       for (const source of detailed()) metric.inc(labelsOf(source), source.counters[key]);
     });
   }
