@@ -68,6 +68,7 @@ BEGIN
  END_LIST_$#[1];
 END;
 `;
+const ALSO = { modbus_tcp: [], s7: ["slot=2"], fins: ["local_address=0.0.0", "remote_address=0.10.0"] };
 const TAG_TABLE = `<?xml version='1.0' encoding='utf-8'?>
 <Tagtable name='Default'>
   <Tag type='Int' hmiAccessible='True' remark='' addr='%MW2'>Level</Tag>
@@ -108,7 +109,7 @@ test("configurations of Telegraf, Home Assistant, Node-RED, Neuron, CX-Programme
   const taken = async (name: string, type: "modbus_tcp" | "s7" | "fins", content: string | Buffer) => {
     const source = `${name.replace(/\W/g, "-")}-${type}`;
     const { port } = { s7: plc, fins: omron, modbus_tcp: plant }[type];
-    await well("source", "add", source, type, "host=127.0.0.1", `port=${port}`, ...(type === "s7" ? ["slot=2"] : []));
+    await well("source", "add", source, type, "host=127.0.0.1", `port=${port}`, ...ALSO[type]);
     writeFileSync(join(folder, name), content);
     const preview = JSON.parse((await run("variables", "import", source, join(folder, name), "--try", "--json")).out);
     const done = await run("variables", "import", source, join(folder, name));
