@@ -286,6 +286,11 @@ export interface Driver<D = unknown, S = unknown, A = unknown, R extends Request
   parseType?(text: string): DataType | undefined;
   /** Pure. A request in the field's words: `holding registers 10..12 of unit 1`. Absent: it is named by its variables. */
   describe?(request: R): string;
+  /**
+   * Pure. One whole frame in the field's words, by the functions that judge requests and take answers apart; undefined: the bytes are something
+   * else, or a part. Absent: frames are shown as bytes.
+   */
+  frameWords?(frame: Buffer, direction: "out" | "in"): string | undefined;
   /** Pure. How the bytes of a variable are read, and what they say in other orders; undefined, or absent: it has no bytes to show. */
   wireOf?(address: A, type: DataType): WirePlaces<A> | undefined;
   /** Pure. Payload bytes of the answer to a request, gaps included. Absent: as much as the types of its points take. */

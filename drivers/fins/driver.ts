@@ -3,6 +3,7 @@ import { type Warning, warning } from "../../src/model/warning.ts";
 import { defineDriver } from "../driver.ts";
 import { type FinsVariable, parseAddress, wireOf } from "./address.ts";
 import { facts } from "./facts.ts";
+import { frameWords } from "./frame-words.ts";
 import { describeRead, type FinsLimits, type FinsRead, plan, planSteps } from "./plan.ts";
 import { FinsSession } from "./session.ts";
 import { type FinsSettings, settingsSchema } from "./settings.ts";
@@ -42,6 +43,7 @@ export default defineDriver<FinsDetails, FinsSettings, FinsVariable, FinsRead, F
   parseType,
   parseAddress,
   describe: describeRead,
+  frameWords,
   wireOf,
   answerBytes: ({ dataBytes }) => dataBytes,
   plan,

@@ -110,7 +110,8 @@ const wordsOf = (code: number): CodeWords => CODES.get(code) ?? BY_MAIN_CODE.get
 
 export const hexCode = (code: number): string => `0x${code.toString(16).toUpperCase().padStart(4, "0")}`;
 
-const explain = (code: number): string => `end code ${hexCode(code)} (${wordsOf(code).words})`;
+/** `end code 0x1103 (the address is out of range)`. */
+export const explain = (code: number): string => `end code ${hexCode(code)} (${wordsOf(code).words})`;
 
 /** The command is not one of the controller's. */
 export const isUnknownCommand = (code: number): boolean => code >> 8 === 0x04;

@@ -6,6 +6,7 @@ import { openTcp } from "../lib/tcp.ts";
 import { type ModbusAddress, otherParts, parseAddress, wireOf } from "./address.ts";
 import { facts } from "./facts.ts";
 import { FirstRequest } from "./first-request.ts";
+import { frameWords } from "./frame-words.ts";
 import { linkModbus } from "./link.ts";
 import { describeRead, limitsOf, type ModbusLimits, type ModbusRead, plan, planSteps } from "./plan.ts";
 import { type ModbusSettings, settingsSchema } from "./settings.ts";
@@ -40,6 +41,7 @@ export default defineDriver<ModbusTcpDetails, ModbusSettings, ModbusAddress, Mod
   parseType,
   parseAddress,
   describe: describeRead,
+  frameWords,
   wireOf,
   answerBytes: ({ functionCode, count }) => (functionCode <= 2 ? Math.ceil(count / 8) : count * 2),
   plan,

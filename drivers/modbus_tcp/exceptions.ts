@@ -8,6 +8,8 @@ interface ExceptionWords {
   readonly scope?: RefusalScope;
 }
 
+const NOT_LISTED = "not in the standard";
+
 /** MODBUS Application Protocol V1.1b3, 7, by exception code. */
 const EXCEPTIONS: Readonly<Record<number, ExceptionWords>> = {
   1: { fault: "not_found", words: "illegal function", hint: "the device does not offer this area" },
@@ -22,10 +24,13 @@ const EXCEPTIONS: Readonly<Record<number, ExceptionWords>> = {
   11: { fault: "no_answer", words: "gateway target device failed to respond", scope: "silent" },
 };
 
+/** `exception 2 (illegal data address)`. Pure. */
+export const exceptionWords = (code: number): string => `exception ${code} (${EXCEPTIONS[code]?.words ?? NOT_LISTED})`;
+
 /** The fault for an exception: a proper answer, so the connection is good. `gateway` is `host:port`, `unit` the one behind it. */
 export function exceptionFault(code: number, read: string, gateway: string, unit: number): FaultError {
-  const known: ExceptionWords = EXCEPTIONS[code] ?? { fault: "device_error", words: "not in the standard" };
-  const { fault, words, hint, scope = "points" } = known;
+  const known: ExceptionWords = EXCEPTIONS[code] ?? { fault: "device_error", words: NOT_LISTED };
+  const { fault, hint, scope = "points" } = known;
   const because = fault === "no_answer" ? `the gateway ${gateway} answers, unit ${unit} behind it does not` : hint;
-  return new FaultError(fault, `exception ${code} (${words}) for ${read}${because === undefined ? "" : `: ${because}`}`, { scope });
+  return new FaultError(fault, `${exceptionWords(code)} for ${read}${because === undefined ? "" : `: ${because}`}`, { scope });
 }

@@ -3,6 +3,7 @@ import { defineDriver } from "../driver.ts";
 import { parseType } from "../lib/step7-types.ts";
 import { parseAddress, type S7Address, wireOf } from "./address.ts";
 import { facts } from "./facts.ts";
+import { frameWords } from "./frame-words.ts";
 import { describeRead, plan, planSteps, type S7Limits, type S7Read } from "./plan.ts";
 import { endpointOf, S7Session } from "./session.ts";
 import { type S7Settings, settingsSchema } from "./settings.ts";
@@ -33,6 +34,7 @@ export default defineDriver<S7Details, S7Settings, S7Address, S7Read, S7Limits>(
   parseType,
   parseAddress,
   describe: describeRead,
+  frameWords,
   wireOf,
   answerBytes: ({ items }) => items.reduce((sum, { bytes }) => sum + bytes, 0),
   plan,

@@ -100,6 +100,23 @@ export function readRequest(reference: number, ranges: readonly Range[]): Buffer
   return message;
 }
 
+/** The ranges of a read, as `readRequest` writes them; undefined: the job is a set-up. Of messages that the fence lets pass. */
+export function rangesIn(message: Buffer): readonly Range[] | undefined {
+  if (message[REQUEST_HEADER_BYTES] !== READ_VAR) return undefined;
+  return Array.from({ length: message[REQUEST_HEADER_BYTES + 1] ?? 0 }, (_, i) => {
+    const at = REQUEST_HEADER_BYTES + READ_HEADER_BYTES + i * ITEM_BYTES;
+    const area = (Object.keys(AREA_CODES) as Area[]).find((one) => AREA_CODES[one] === message[at + 8]) ?? "DB";
+    const start = message.readUIntBE(at + 9, 3);
+    return { area, block: message.readUInt16BE(at + 6), start: isCounted(area) ? start : start / 8, length: message.readUInt16BE(at + 4) };
+  });
+}
+
+/** The first item of an answer to a read, by its return code, and how many there are; undefined: it answers no read. */
+export function firstItem({ message, parameterAt, dataAt, end }: Answer): { readonly code: number; readonly items: number } | undefined {
+  if (dataAt - parameterAt < READ_HEADER_BYTES || message[parameterAt] !== READ_VAR || dataAt >= end) return undefined;
+  return { code: message[dataAt] ?? 0, items: message[parameterAt + 1] ?? 0 };
+}
+
 function putHeader(message: Buffer, reference: number, parameterBytes: number): void {
   message[0] = PROTOCOL_ID;
   message[1] = JOB;

@@ -1,7 +1,9 @@
 import { type Fault, FaultError, type RefusalScope } from "../../src/model/fault.ts";
 
+type ItemWords = readonly [fault: Fault, words: string, hint: string];
+const NOT_LISTED: ItemWords = ["device_error", "not in the protocol's list", "look it up in the controller's manual"];
 /** By return code of an item. */
-const ITEM_CODES: Readonly<Record<number, readonly [fault: Fault, words: string, hint: string]>> = {
+const ITEM_CODES: Readonly<Record<number, ItemWords>> = {
   1: ["device_error", "hardware error", "look at the diagnostic buffer of the controller"],
   3: ["access_denied", "access not allowed", "permit access with PUT/GET in the controller's properties, or lower its protection level"],
   5: ["out_of_range", "address out of range", "the block or area is shorter, or the block is optimised: read it by its symbol with s7plus"],
@@ -14,10 +16,13 @@ const ITEM_CODES: Readonly<Record<number, readonly [fault: Fault, words: string,
   ],
 };
 
+/** `item code 0x0A (object does not exist)`. */
+export const itemWords = (code: number): string => `item code ${hex(code, 2)} (${(ITEM_CODES[code] ?? NOT_LISTED)[1]})`;
+
 /** The refusal of one range; `range` in the field's words. */
 export function itemRefusal(code: number, range: string): FaultError {
-  const [fault, words, hint] = ITEM_CODES[code] ?? ["device_error", "not in the protocol's list", "look it up in the controller's manual"];
-  return new FaultError(fault, `${range}: item code ${hex(code, 2)} (${words}): ${hint}`);
+  const [fault, , hint] = ITEM_CODES[code] ?? NOT_LISTED;
+  return new FaultError(fault, `${range}: ${itemWords(code)}: ${hint}`);
 }
 
 /** A range of which the device sent another number of bytes than was asked for. */

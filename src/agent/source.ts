@@ -18,6 +18,7 @@ import { DeviceClock } from "./device-clock.ts";
 import { type EarlierReadouts, NONE_EARLIER, partSteps, partTime } from "./earlier.ts";
 import { Explaining } from "./explain.ts";
 import { FaultLog } from "./fault-log.ts";
+import { wordsOfFrames } from "./frame-words.ts";
 import { Freshness } from "./freshness.ts";
 import { Habits } from "./habits.ts";
 import { LearnedGroups } from "./learned-groups.ts";
@@ -310,7 +311,8 @@ class SourceTask {
     const { uuid, name, type, driver, connect } = this.#spec;
     const record = frames.record();
     const events = withoutSecrets(record.events, Object.values(connect.secrets));
-    return { uuid, name, type, standardPort: driver.standardPort, bytes: frames.bytes, record: { ...record, events } };
+    const words = wordsOfFrames(events, driver);
+    return { uuid, name, type, standardPort: driver.standardPort, bytes: frames.bytes, record: { ...record, events }, words };
   }
 
   #warnings(): readonly Warning[] {

@@ -9,6 +9,7 @@ import { isUtc, Time, timeWords } from "./words.tsx";
 const HEIGHT = 260;
 const ASK_EVERY_MS = 15_000;
 const HOUR_S = 3600;
+const LEAST_S = 600;
 const SPANS = [1, 6, 24] as const;
 /** The hours up to now that are shown, or all that waits in the buffer. */
 type Span = (typeof SPANS)[number] | "buffer";
@@ -221,7 +222,9 @@ function dataOf(trends: readonly NamedTrend[]): uPlot.AlignedData {
 function zoom(plot: uPlot, span: Span): void {
   const [times] = plot.data;
   const last = times.at(-1) ?? 0;
-  plot.setScale("x", { min: span === "buffer" ? (times[0] ?? 0) : last - span * HOUR_S, max: last });
+  // A buffer that is nearly empty has a step or two.
+  const min = span === "buffer" ? Math.min(times[0] ?? 0, last - LEAST_S) : last - span * HOUR_S;
+  plot.setScale("x", { min, max: last });
 }
 
 /** Series with colours of their own. */
@@ -257,7 +260,7 @@ function optionsFor(trends: readonly NamedTrend[], width: number): uPlot.Options
     const stroke = seriesColour(i);
     const edge = { scale: scaleOf(unit), stroke: "transparent", points: { show: false }, label: "" };
     return [
-      { label: unit === null ? name : `${name} (${unit})`, scale: scaleOf(unit), stroke, width: 2, points: { show: false } },
+      { label: unit === null ? name : `${name} (${unit})`, scale: scaleOf(unit), stroke, width: 2, points: { size: 4 } },
       { ...edge, label: `${name} maximum` },
       { ...edge, label: `${name} minimum` },
     ];

@@ -32,6 +32,7 @@ export function FramesSection({ uuid }: { readonly uuid: string }): JSX.Element 
 
 const FrameTable = ({ frames: { frames, left_out: leftOut } }: { readonly frames: FramesAnswer }): JSX.Element => (
   <>
+    <p class="faint">The newest first; an answer stands above its request.</p>
     <Wide label="Frames of the last exchange">
       <table class="plain">
         <thead>
@@ -50,7 +51,7 @@ const FrameTable = ({ frames: { frames, left_out: leftOut } }: { readonly frames
             .map(({ at, connection, words, bytes }, i) => (
               <tr key={`${at} ${i}`}>
                 <th scope="row" class="time">
-                  <Time iso={at} />
+                  <Time iso={at} hasMs />
                 </th>
                 <td>{connection}</td>
                 <td>{words}</td>

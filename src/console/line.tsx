@@ -16,7 +16,7 @@ export function Sparkline({ line }: { readonly line: Line }): JSX.Element | null
       width={WIDTH}
       height={HEIGHT}
       role="img"
-      aria-label={`from ${least} to ${most} in the last ${line.length} readouts`}
+      aria-label={`from ${least} to ${most} in the last ${line.length} changes`}
     >
       <path d={pathOf(line, least, most)} />
     </svg>

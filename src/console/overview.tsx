@@ -3,7 +3,7 @@ import { roughDuration } from "../base/duration.ts";
 import type { ToldHead, ToldNeed, ToldSink, ToldSums } from "../service/page/told.ts";
 import { SourceList } from "./source-list.tsx";
 import { useFeed } from "./state.ts";
-import { Age, Badge, countWords, Fact, Facts, Notes, OwnCommand, Paragraphs, Step, Time, Words } from "./words.tsx";
+import { Age, Badge, countWords, Fact, Facts, NO_LEDGER, Notes, OwnCommand, Paragraphs, Step, stateWords, Time, Words } from "./words.tsx";
 
 /** The service on one page: sums, what needs a person, all data sources, data sinks, the configuration. */
 export function Overview(): JSX.Element {
@@ -82,7 +82,7 @@ function Sums({ sums, alarms }: { readonly sums: ToldSums; readonly alarms: numb
 function Alarms({ head: { alarms, alarmSteps, clock } }: { readonly head: ToldHead }): JSX.Element {
   return (
     <section id="alarms" aria-labelledby="alarms-title" hidden={alarms.length === 0 && clock.length === 0}>
-      <h2 id="alarms-title">Alarms</h2>
+      <h2 id="alarms-title">{alarms.length > 0 ? "Alarms" : "Clock"}</h2>
       <ul class="cards">
         {alarms.map(({ text, since }) => (
           <li key={text} data-alarm class="card bad">
@@ -162,7 +162,7 @@ const Sinks = ({ sinks }: { readonly sinks: readonly ToldSink[] }): JSX.Element 
 );
 
 function SinkCard({ sink }: { readonly sink: ToldSink }): JSX.Element {
-  const { name, path, type, endpoint, level, state, since, ledger } = sink;
+  const { name, path, type, endpoint, level, since, ledger } = sink;
   return (
     <li class={`card ${level}`} data-sink={name}>
       <h3>
@@ -174,10 +174,10 @@ function SinkCard({ sink }: { readonly sink: ToldSink }): JSX.Element {
         {type} {endpoint}
       </p>
       <p>
-        <Badge level={level} words={state} /> for <Age iso={since} />
+        <Badge level={level} words={stateWords(sink)} /> for <Age iso={since} />
       </p>
       <p data-field="backlog">
-        {ledger ? `${countWords(ledger.pending)} values wait, ${countWords(ledger.delivered)} delivered` : "It keeps no account."}
+        {ledger ? `${countWords(ledger.pending)} values wait, ${countWords(ledger.delivered)} delivered` : NO_LEDGER}
       </p>
     </li>
   );

@@ -3,11 +3,11 @@ import { formatDuration } from "../base/duration.ts";
 import type { SinkAnswer, ToldHour, ToldLedger, ToldSink } from "../service/page/told.ts";
 import { useData } from "./data.ts";
 import { TimelineStrip } from "./timeline.tsx";
-import { Age, Badge, countWords, Fact, Facts, Notes, Paragraphs, Time, Trouble, Wide } from "./words.tsx";
+import { Age, Badge, countWords, Fact, Facts, NO_LEDGER, Notes, Paragraphs, stateWords, Time, Trouble, Wide } from "./words.tsx";
 
 /** One data sink: its state, backlog, ledger and losses. */
 export function SinkPage({ sink }: { readonly sink: ToldSink }): JSX.Element {
-  const { name, type, endpoint, level, state, since, trouble, words, notes, moreNotes, clients, ledger, hours } = sink;
+  const { name, type, endpoint, level, since, trouble, words, notes, moreNotes, clients, ledger, hours } = sink;
   return (
     <>
       <p class="crumb">
@@ -21,7 +21,7 @@ export function SinkPage({ sink }: { readonly sink: ToldSink }): JSX.Element {
       </p>
       <section id="state" class={`card ${level}`} data-sink={name} aria-label="State">
         <p class="large">
-          <Badge level={level} words={state} /> <span class="faint">for </span>
+          <Badge level={level} words={stateWords(sink)} /> <span class="faint">for </span>
           <Age iso={since} />
         </p>
         {trouble && <Trouble trouble={trouble} />}
@@ -33,8 +33,8 @@ export function SinkPage({ sink }: { readonly sink: ToldSink }): JSX.Element {
         <TimelineStrip of="sink" uuid={sink.uuid} />
       </section>
       {clients && <Clients clients={clients} />}
-      <SinkData uuid={sink.uuid} />
-      {ledger ? <Ledger ledger={ledger} hours={hours} /> : <p>It keeps no account.</p>}
+      <SinkData uuid={sink.uuid} hasLedger={ledger !== null} />
+      {ledger ? <Ledger ledger={ledger} hours={hours} /> : <p>{NO_LEDGER}</p>}
     </>
   );
 }
@@ -84,7 +84,13 @@ const Clients = ({ clients: { first, count } }: { readonly clients: NonNullable<
 const ASK_EVERY_MS = 5000;
 const HOUR_MS = 3_600_000;
 
-function SinkData({ uuid }: { readonly uuid: string }): JSX.Element | null {
+const CERTIFICATES: Readonly<Record<SinkAnswer["certificates"][number]["kind"], string>> = {
+  own: "Certificate of the collector",
+  trusted: "Trusted certificate",
+  issuer: "Certificate of an authority",
+};
+
+function SinkData({ uuid, hasLedger }: { readonly uuid: string; readonly hasLedger: boolean }): JSX.Element | null {
   const answer = useData<SinkAnswer>(`/data/sink?sink=${uuid}`, ASK_EVERY_MS);
   if (!answer) return null;
   if ("problem" in answer) return <Paragraphs texts={[answer.problem]} />;
@@ -93,16 +99,20 @@ function SinkData({ uuid }: { readonly uuid: string }): JSX.Element | null {
     <section id="delivery" aria-labelledby="delivery-title">
       <h2 id="delivery-title">Delivery</h2>
       <Facts>
-        <Fact label="Backlog">
-          {backlog === null ? "not known" : backlog === 0 ? "nothing waits" : `${formatDuration(backlog * HOUR_MS)} of values`}
-        </Fact>
-        <Fact label="Rate">
-          {rate === null
-            ? "not known yet"
-            : `${rate.accepted_per_s.toFixed(1)} values a second come, ${rate.delivered_per_s.toFixed(1)} are delivered`}
-        </Fact>
+        {hasLedger && (
+          <>
+            <Fact label="Backlog">
+              {backlog === null ? "not known" : backlog === 0 ? "nothing waits" : `${formatDuration(backlog * HOUR_MS)} of values`}
+            </Fact>
+            <Fact label="Rate">
+              {rate === null
+                ? "not known yet"
+                : `${rate.accepted_per_s.toFixed(1)} values a second come, ${rate.delivered_per_s.toFixed(1)} are delivered`}
+            </Fact>
+          </>
+        )}
         {certificates.map(({ kind, name, thumbprint, not_after: end }) => (
-          <Fact key={kind + thumbprint} label={`Certificate ${kind}`}>
+          <Fact key={kind + thumbprint} label={CERTIFICATES[kind]}>
             {name}, until <Time iso={end} />
           </Fact>
         ))}
@@ -111,19 +121,27 @@ function SinkData({ uuid }: { readonly uuid: string }): JSX.Element | null {
   );
 }
 
+const FIELDS = [
+  ["accepted", "Accepted"],
+  ["delivered", "Delivered"],
+  ["unconfirmed", "Sent without confirmation"],
+  ["filtered", "Left out by its filter"],
+  ["pending", "Waiting"],
+] as const;
+
 function Ledger({ ledger, hours }: { readonly ledger: ToldLedger; readonly hours: readonly ToldHour[] }): JSX.Element {
   const dropped = Object.entries(ledger.dropped).filter(([, count]) => count > 0);
   return (
     <section id="ledger" aria-labelledby="ledger-title">
       <h2 id="ledger-title">Ledger</h2>
       <Facts>
-        {(["accepted", "delivered", "unconfirmed", "filtered", "pending"] as const).map((field) => (
-          <Fact key={field} label={field} field={field}>
+        {FIELDS.map(([field, label]) => (
+          <Fact key={field} label={label} field={field}>
             {countWords(ledger[field])}
           </Fact>
         ))}
         {dropped.map(([reason, count]) => (
-          <Fact key={reason} label={`dropped: ${reason}`}>
+          <Fact key={reason} label={`Dropped: ${reason}`}>
             {countWords(count)}
           </Fact>
         ))}

@@ -6,7 +6,7 @@ import { Sparkline } from "./line.tsx";
 import { go } from "./route.ts";
 import { type SortKey, selected } from "./selection.ts";
 import { useFeed } from "./state.ts";
-import { Age, Badge } from "./words.tsx";
+import { Age, Badge, stateWords } from "./words.tsx";
 
 /** Heights of a row in CSS pixels, as console.css has them: one line on a desktop, three on a phone. */
 const ROW = 40;
@@ -133,7 +133,7 @@ interface RowProps {
 
 function Row({ source, place, top }: RowProps): JSX.Element {
   const feed = useFeed();
-  const { uuid, name, path, type, endpoint, intervalMs, level, state, since } = source;
+  const { uuid, name, path, type, endpoint, intervalMs, level, since } = source;
   const sample = feed.piece<ToldSample | null>(`v-${uuid}`);
   const address = `${type} ${endpoint ?? ""}${intervalMs > 0 ? `, every ${formatDuration(intervalMs)}` : ""}`;
   return (
@@ -144,7 +144,7 @@ function Row({ source, place, top }: RowProps): JSX.Element {
         </a>
       </div>
       <div role="cell" class="cell-state">
-        <Badge level={level} words={state} />
+        <Badge level={level} words={stateWords(source)} />
       </div>
       <div role="cell" class="cell-since faint">
         <Age iso={since} />

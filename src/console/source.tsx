@@ -10,7 +10,7 @@ import { EventTable } from "./log.tsx";
 import { go, variablesPath } from "./route.ts";
 import { useFeed } from "./state.ts";
 import { TimelineStrip } from "./timeline.tsx";
-import { Age, Badge, Fact, Facts, Notes, OwnCommand, Paragraphs, Step, Time, Trouble, Wide } from "./words.tsx";
+import { Age, Badge, Fact, Facts, Notes, OwnCommand, Paragraphs, Step, stateWords, Time, Trouble, Wide } from "./words.tsx";
 
 interface SourcePageProps {
   readonly source: ToldSource;
@@ -45,17 +45,19 @@ export function SourcePage({ source, filter, number }: SourcePageProps): JSX.Ele
         <h2 id="events-title">Events</h2>
         <EventTable about={name} />
       </section>
-      <p>Look closer: {["watch", "plan", "probe", "explain"].map((verb) => [<OwnCommand key={verb} verb={verb} words={word} />, " "])}</p>
+      <p class="closer">
+        Look closer: {["watch", "plan", "probe", "explain"].map((verb) => [<OwnCommand key={verb} verb={verb} words={word} />, " "])}
+      </p>
     </>
   );
 }
 
 function State({ source, detail }: { readonly source: ToldSource; readonly detail: ToldDetail | undefined }): JSX.Element {
-  const { level, state, since, trouble, faults, moreFaults, faultSteps, notes, moreNotes, name } = source;
+  const { level, since, trouble, faults, moreFaults, faultSteps, notes, moreNotes, name } = source;
   return (
     <section id="state" class={`card ${level}`} data-source={name} aria-label="State">
       <p class="large">
-        <Badge level={level} words={state} /> <span class="faint">for </span>
+        <Badge level={level} words={stateWords(source)} /> <span class="faint">for </span>
         <Age iso={since} />
       </p>
       {trouble && <Trouble trouble={trouble} />}

@@ -44,7 +44,7 @@ export function TimelineStrip({ of, uuid }: { readonly of: "source" | "sink"; re
 
 const levelOf = ({ state }: TimelineSpan): "ok" | "bad" | "none" => (state === "OK" ? "ok" : state === "ERROR" ? "bad" : "none");
 const wordsOf = ({ state, reason }: TimelineSpan): string =>
-  state === "OK" ? "well" : state === "UNKNOWN" ? "not read yet" : (reason ?? state);
+  state === "OK" ? "well" : state === "UNKNOWN" ? "not read yet" : (reason ?? state.toLowerCase());
 
 /** How long it was in each state, the longest first. Pure. */
 export function sumsOf(spans: readonly TimelineSpan[]): readonly string[] {

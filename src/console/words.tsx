@@ -101,9 +101,17 @@ export function timeWords(iso: string): string {
   return `${day} ${two(date.getHours())}:${two(date.getMinutes())}:${two(date.getSeconds())}`;
 }
 
-export const Time = ({ iso }: { readonly iso: string }): JSX.Element => (
+/** A state for its badge: one that is well and has something to know says so. Pure. */
+export const stateWords = ({ level, state }: { readonly level: Level; readonly state: string }): string =>
+  level === "note" && state === "OK" ? "OK, with notes" : state;
+
+/** Shown for what has no ledger: see `ToldSink.ledger`. */
+export const NO_LEDGER = "It gets current values only: nothing waits for it, and nothing is counted.";
+
+/** `hasMs`: with its milliseconds. */
+export const Time = ({ iso, hasMs = false }: { readonly iso: string; readonly hasMs?: boolean }): JSX.Element => (
   <time dateTime={iso} title={iso}>
-    {timeWords(iso)}
+    {hasMs ? timeWords(iso).replace(/(:\d\d)( UTC)?$/, `$1${iso.slice(19, 23)}$2`) : timeWords(iso)}
   </time>
 );
 

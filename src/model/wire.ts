@@ -74,6 +74,8 @@ export interface SourceFrames {
   /** Memory that it has, which it shares with those on the same connection; 0: nothing is kept. */
   readonly bytes: number;
   readonly record: WireRecord;
+  /** The latest frames in the field's words, by the number of their event, as far as the driver has them. */
+  readonly words: ReadonlyMap<number, string>;
 }
 
 /** What is kept of one source, the oldest first. */

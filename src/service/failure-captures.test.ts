@@ -31,7 +31,15 @@ function framesOf(name: string, bytes = 10): SourceFrames {
   const memory = ringMemory(1 << 16);
   const trace = new Ring(memory).opening({ transport: "tcp", address: "10.0.0.9", port: 502 });
   trace.data("out", Buffer.alloc(bytes));
-  return { uuid: `uuid of ${name}`, name, type: "modbus_tcp", standardPort: 502, bytes: 1 << 16, record: recordIn(memory) };
+  return {
+    uuid: `uuid of ${name}`,
+    name,
+    type: "modbus_tcp",
+    standardPort: 502,
+    bytes: 1 << 16,
+    record: recordIn(memory),
+    words: new Map(),
+  };
 }
 
 it("writes once for a reason, for its owner alone, and names the file", async () => {

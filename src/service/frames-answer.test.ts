@@ -7,7 +7,7 @@ const PEER = { transport: "tcp", address: "10.0.0.9", port: 502 } as const;
 function ringed(bytes: number) {
   const memory = ringMemory(bytes);
   const trace = new Ring(memory).opening(PEER);
-  const of = { uuid: "u", name: "press-1", type: "modbus_tcp", standardPort: 502, bytes };
+  const of = { uuid: "u", name: "press-1", type: "modbus_tcp", standardPort: 502, bytes, words: new Map<number, string>() };
   return {
     memory,
     trace,

@@ -1,6 +1,8 @@
 import { decodeText } from "../configuration/csv.ts";
-import type { Cells } from "../configuration/variable-file.ts";
+import { type Cells, MAX_ROWS } from "../configuration/variable-file.ts";
 import { type JsonText, parseJson } from "./json-text.ts";
+import { readXlsx, type Sheet } from "./xlsx.ts";
+import { type Fault, isZip } from "./zip.ts";
 
 /** A place in a file, for the person who mends it: a line from 1, or words (`Tags, row 7`, `Line 3/Motor/Speed`). */
 export type Place = number | string;
@@ -11,6 +13,7 @@ export class TagFile {
   readonly bytes: Uint8Array;
   #text: string | undefined;
   #json: { readonly parsed: JsonText | undefined } | undefined;
+  #sheets: Promise<readonly Sheet[] | Fault> | undefined;
 
   /** `name`: as it was typed; a pipe has none. */
   constructor(name: string, bytes: Uint8Array) {
@@ -22,6 +25,14 @@ export class TagFile {
   get text(): string {
     this.#text ??= decodeText(this.bytes);
     return this.#text;
+  }
+
+  /** The sheets of a spreadsheet with the rows of one list, or why they cannot be read; undefined: it is not a zip file. */
+  get sheets(): Promise<readonly Sheet[] | Fault> | undefined {
+    if (!isZip(this.bytes)) return undefined;
+    // A row in addition to the columns' names says that there are more.
+    this.#sheets ??= readXlsx(this.bytes, { maxRows: MAX_ROWS + 1 });
+    return this.#sheets;
   }
 
   /** Undefined: it does not begin as a JSON object or list does. */
@@ -60,5 +71,7 @@ export interface TagListFormat {
    * Gives the entries one after the other; the caller may stop. Undefined: the content is not of this kind. A file that is of this
    * kind and broken is a refusal. Bounded in memory and time by the format; never throws. Pure.
    */
-  read(file: TagFile, wanted: Wanted): Iterable<TagEntry> | AsyncIterable<TagEntry> | undefined;
+  read(file: TagFile, wanted: Wanted): Entries | undefined | Promise<Entries | undefined>;
 }
+
+export type Entries = Iterable<TagEntry> | AsyncIterable<TagEntry>;

@@ -1,7 +1,7 @@
 import { MAX_OF_TAG, tooMany } from "./bounds.ts";
 import type { TagEntry, TagListFormat, Wanted } from "./format.ts";
 import { L5xReader, type LogixMember, type LogixProject, type LogixTag, type LogixType } from "./l5x-read.ts";
-import { readXml } from "./xml.ts";
+import { piecesOf, readXml } from "./xml.ts";
 
 /** Tags of a Logix controller with the members of their structures, as Studio 5000 exports a project or a part of it (L5X). */
 export const l5x: TagListFormat = {
@@ -12,7 +12,6 @@ export const l5x: TagListFormat = {
 
 /** Characters in which the first element is. */
 const HEAD = 8192;
-const PIECE = 64 * 1024;
 
 async function* entries(text: string, { type }: Wanted): AsyncGenerator<TagEntry> {
   if (type !== "vendor_a") {
@@ -20,7 +19,7 @@ async function* entries(text: string, { type }: Wanted): AsyncGenerator<TagEntry
     return;
   }
   const reader = new L5xReader();
-  const fault = await readXml(pieces(text), reader);
+  const fault = await readXml(piecesOf(text), reader);
   if (fault) {
     yield { refusal: fault.fault };
     return;
@@ -31,10 +30,6 @@ async function* entries(text: string, { type }: Wanted): AsyncGenerator<TagEntry
   for (const tag of project.tags) yield* expansion.entriesOf(tag);
   if (project.isCut)
     yield { place: "the end of the file", problem: "the file has more tags and members than are read; export programs one by one" };
-}
-
-function* pieces(text: string): Generator<string> {
-  for (let from = 0; from < text.length; from += PIECE) yield text.slice(from, from + PIECE);
 }
 
 /** Names of types in Studio 5000 that are one value. */

@@ -50,7 +50,7 @@ export interface Taken {
 /** The tags of a list of this format as variables of one data source, each name once; undefined: it is of another format. */
 export async function take(format: TagListFormat, file: TagFile, rules: TakeRules): Promise<Taken | undefined> {
   const { device, readAddress, yieldToEventLoop } = rules;
-  const entries = format.read(file, rules);
+  const entries = await format.read(file, rules);
   if (!entries) return undefined;
   const taking = new Taking(format.program, device, readAddress);
   let n = 0;

@@ -79,7 +79,7 @@ export function xlsx(sheets: Readonly<Record<string, readonly (readonly string[]
 
 /** The entries of a list, each as one line: `7 name = address type (comment)`, `7 name: problem`. */
 export async function shownEntries(format: TagListFormat, file: TagFile, wanted: Wanted): Promise<readonly string[] | undefined> {
-  const entries = format.read(file, wanted);
+  const entries = await format.read(file, wanted);
   if (!entries) return undefined;
   const shown: string[] = [];
   for await (const entry of entries) {

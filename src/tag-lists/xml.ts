@@ -101,3 +101,10 @@ export async function readXml(
 }
 
 const localName = (name: string): string => name.slice(name.indexOf(":") + 1);
+
+const PIECE = 64 * 1024;
+
+/** A text that is whole in pieces, between which others have their turn. Pure. */
+export function* piecesOf(text: string): Generator<string> {
+  for (let from = 0; from < text.length; from += PIECE) yield text.slice(from, from + PIECE);
+}

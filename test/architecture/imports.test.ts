@@ -106,6 +106,11 @@ const RULES: readonly Rule[] = [
     why: "only a person's command reads lists of other programs: the service loads none of their libraries",
   },
   {
+    from: /^(src|drivers)\/(?!tag-lists\/)/,
+    never: /^npm:(smol-toml|sax|yauzl)$/,
+    why: "parsers of other programs' files are loaded for one file, behind its bounds",
+  },
+  {
     from: /^src\/(?!threads\/)/,
     never: /^src\/threads\/\w+\/worker\.ts/,
     why: "a thread's entry is started, never imported",

@@ -6,7 +6,7 @@ import { type ParsedVariables, parseVariableCsv, parseVariableYaml } from "../..
 import type { DataSource } from "../../model/resources.ts";
 import type { VariableInput } from "../../model/variable.ts";
 import { TagFile } from "../../tag-lists/format.ts";
-import { readTagList } from "../../tag-lists/index.ts";
+import { FORMATS, readTagList, YAML_FORMATS } from "../../tag-lists/index.ts";
 import type { Problem } from "../../tag-lists/problems.ts";
 import { isDevice, type Taken } from "../../tag-lists/take.ts";
 import { answer } from "../answer.ts";
@@ -157,15 +157,8 @@ async function readVariables(
     if (signal.aborted) throw new StoppedError();
   };
   const readAddress = (tag: VariableInput, program: string) => check.readAddress(tag, program, countsFrom);
-  const list = isYaml
-    ? undefined
-    : await readTagList(new TagFile(name, bytes), {
-        type: source.type,
-        ...(device !== undefined && { device }),
-        blockNumbers,
-        readAddress,
-        yieldToEventLoop,
-      });
+  const rules = { type: source.type, ...(device !== undefined && { device }), blockNumbers, readAddress, yieldToEventLoop };
+  const list = await readTagList(new TagFile(name, bytes), rules, isYaml ? YAML_FORMATS : FORMATS);
   if (list) {
     checkDevices(place, list, device);
     const { variables, problems, problemCount: refused } = list;

@@ -43,7 +43,7 @@ export const VARIABLES_VERBS: VerbGroup = {
       ],
       notes: `The first line names the columns: name;address;type;unit;factor;offset;comment;status.
 Delimiter ; or , or tab, UTF-8 or Windows-1252, decimal point or comma.
-Lists of other programs are known by their content: Kepware (CSV, JSON), Ignition (CSV, JSON), Studio 5000 (CSV, L5X), PLC tags (XLSX) and data blocks (.db, .scl) of TIA Portal, of blocks with optimised access for s7plus only.
+Lists of other programs are known by their content: Kepware (CSV, JSON), Ignition (CSV, JSON), Studio 5000 (CSV, L5X), PLC tags (XLSX, XML, SDF) and data blocks (.db, .scl) of TIA Portal, of blocks with optimised access for s7plus only; configurations of Telegraf (TOML) and Home Assistant (YAML), flows of Node-RED (JSON), tags of EMQX Neuron (XLSX), projects of CX-Programmer (CXT).
 Names, addresses, types, linear scaling, units and descriptions are taken over. An address with one meaning in that program is written in the words of the collector, which is said; one with several is refused with all of them.
 A bad line is named and the rest is imported; a last line that is cut off refuses the whole file. The driver of the data source checks each address, if there is one.`,
       run: async (io, source: string, file: string, options: ImportOptions) =>

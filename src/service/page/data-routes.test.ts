@@ -116,11 +116,19 @@ describe("answers as JSON", () => {
       peers: new Map([[1, { transport: "tcp", address: "10.0.0.5", port: 502 }]]),
       dropped: 4,
     };
-    const frames = { uuid: uuidOf(1), name: "press 1", type: "modbus_tcp", standardPort: 502, bytes: 100, record };
+    const frames = {
+      uuid: uuidOf(1),
+      name: "press 1",
+      type: "modbus_tcp",
+      standardPort: 502,
+      bytes: 100,
+      record,
+      words: new Map(record.events.map(({ number }) => [number, "read x"])),
+    };
     const { data } = await ask("/data/frames?source=press-1", { type: "frames", frames });
     expect(data).toMatchObject({ left_out: 4, peers: [{ connection: 1, address: "10.0.0.5", port: 502 }] });
     expect(data.frames.map(({ bytes, words }: { bytes: string | null; words: string }) => [bytes, words])).toEqual([
-      ["010203", "the collector sent 3 bytes"],
+      ["010203", "the collector sent 3 bytes: read x"],
       [null, "the device answered 9 bytes: a log-in, which is not kept"],
       [null, "the device ended the connection"],
     ]);

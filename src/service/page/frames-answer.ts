@@ -24,21 +24,21 @@ const ENDINGS: Readonly<Record<NonNullable<WireEvent["ending"]>, string>> = {
 };
 
 /** The last exchange of a source in words, the oldest first. */
-export function framesAnswer({ name, type, record }: SourceFrames): DataAnswer {
+export function framesAnswer({ name, type, record, words }: SourceFrames): DataAnswer {
   const shown = record.events.slice(-MAX_SHOWN);
   return jsonAnswer(200, {
     source: name,
     type,
     peers: [...record.peers].map(([connection, peer]) => ({ connection, ...peer })),
     left_out: record.dropped + record.events.length - shown.length,
-    frames: shown.map(({ wallMs, connection, kind, direction, length, bytes, withheld, ending }) => ({
+    frames: shown.map(({ number, wallMs, connection, kind, direction, length, bytes, withheld, ending }) => ({
       at: new Date(wallMs).toISOString(),
       connection,
       kind,
       from: kind === "data" ? (direction === "out" ? "collector" : "device") : null,
       length: kind === "data" ? length : null,
       bytes: kind === "data" && !withheld ? Buffer.from(bytes.subarray(0, MAX_BYTES)).toString("hex") : null,
-      words: wordsOf({ kind, direction, length, withheld, ending }),
+      words: wordsOf({ kind, direction, length, withheld, ending }, words.get(number)),
     })),
   } satisfies FramesAnswer);
 }
@@ -51,16 +51,14 @@ export function captureAnswer({ name, type, standardPort, record }: SourceFrames
   return { status: 200, contentType: "application/x-pcapng", body: Buffer.concat(parts), fileName };
 }
 
-function wordsOf({
-  kind,
-  direction,
-  length,
-  withheld,
-  ending,
-}: Pick<WireEvent, "kind" | "direction" | "length" | "withheld" | "ending">): string {
+function wordsOf(
+  { kind, direction, length, withheld, ending }: Pick<WireEvent, "kind" | "direction" | "length" | "withheld" | "ending">,
+  inWords: string | undefined,
+): string {
   if (kind === "opening") return "the connection is being opened";
   if (kind === "opened") return "the connection is open";
   if (kind === "ended") return ending === undefined ? "the connection ended" : ENDINGS[ending];
   const who = direction === "out" ? "the collector sent" : "the device answered";
-  return `${who} ${length} bytes${withheld ? `: ${WITHHELD[withheld]}` : ""}`;
+  const more = withheld ? WITHHELD[withheld] : inWords;
+  return `${who} ${length} bytes${more === undefined ? "" : `: ${more}`}`;
 }

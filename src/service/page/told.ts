@@ -62,9 +62,9 @@ export interface ToldSink {
   readonly words: readonly string[];
   readonly notes: readonly string[];
   readonly moreNotes: number;
-  /** Of a server that it hosts; null: it hosts none, or is not open. */
+  /** Clients of the server that it hosts; null: it hosts none, or is not open. */
   readonly clients: SinkStatus["clients"] | null;
-  /** Values; null: it keeps no account. */
+  /** Values; null: it gets current values only. */
   readonly ledger: ToldLedger | null;
   /** The newest first. */
   readonly hours: readonly ToldHour[];
@@ -324,7 +324,7 @@ export interface SinkAnswer {
   readonly hours: readonly (Omit<ToldHour, "at"> & { readonly at: string })[];
   /** Those of this machine, the first to end first. */
   readonly certificates: readonly {
-    readonly kind: string;
+    readonly kind: "own" | "trusted" | "issuer";
     readonly name: string;
     readonly thumbprint: string;
     readonly not_after: string;
