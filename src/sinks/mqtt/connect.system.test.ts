@@ -354,10 +354,14 @@ describe("a connection that does not come about", () => {
     expect(error.message).toMatch(words);
   });
 
-  test("to something that is no broker", async () => {
-    const broker = await raw((_packet, socket) => socket.end("HTTP/1.1 400 Bad Request\r\n\r\n"));
+  test.each([
+    ["HTTP", Buffer.from("HTTP/1.1 400 Bad Request\r\n\r\n"), /a web server answers there \(HTTP\)/],
+    ["noise", Buffer.from([0x7f, 0xff, 0xff, 0xff, 0xff]), /it answers CONNECT with 7f ff ff ff ff/],
+    ["a CONNACK that is none", Buffer.from([0x20, 0xff, 0xff, 0xff, 0xff, 0xff]), /does not follow MQTT/],
+  ])("to a server that answers with %s is a violation of the protocol", async (_what, answer, words) => {
+    const broker = await raw((_packet, socket) => socket.end(answer));
     const error = await failure(open(broker.port));
-    expect(["UNKNOWN", "CONNECTION_CLOSED"]).toContain(error.reason.type);
+    expect([error.condition, error.message]).toEqual(["protocol_violation", expect.stringMatching(words)]);
   });
 
   test("given up by the caller", async () => {
