@@ -12,7 +12,7 @@ export type SettingsEffect = "restart" | "configuration" | "applied" | "buffer" 
 export const SETTINGS_EFFECTS: readonly (readonly [path: string, effect: SettingsEffect])[] = [
   ["collector", "restart"],
   ["state_dir", "restart"],
-  ["http.listen", "restart"],
+  ["http", "restart"],
   ["captures", "restart"],
   ["embedded_api.listen", "restart"],
   ["api", "configuration"],
@@ -73,6 +73,7 @@ export function settingsInForce(running: Settings, file: Settings, uuid: string)
   const isOtherCollector = !isSameCollector && isOther("collector", running.collector ?? uuid, file.collector);
   isOther("state_dir", running.state_dir, file.state_dir);
   isOther("http.listen", running.http.listen, file.http.listen);
+  isOther("http.source_series", String(running.http.source_series), String(file.http.source_series));
   isOther("captures", captureWords(running), captureWords(file));
   const api = isOtherCollector ? running.api : file.api;
   const goesOn = running.api === undefined && api === undefined;
@@ -85,7 +86,7 @@ export function settingsInForce(running: Settings, file: Settings, uuid: string)
       ...(running.collector !== undefined && { collector: running.collector }),
       ...(api && { api }),
       state_dir: running.state_dir,
-      http: { ...file.http, listen: running.http.listen },
+      http: running.http,
       captures: running.captures,
       embedded_api: { ...file.embedded_api, ...(isElsewhere && { listen, tls, insecure }) },
     },
