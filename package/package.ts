@@ -15,13 +15,15 @@ import { fetchDebs } from "./image/debian.ts";
 import { BASE_PACKAGES, buildImage } from "./image/image.ts";
 import { bundledPackages, type Component, describePackage } from "./inventory.ts";
 import { knownWords } from "./known-words.ts";
+import { NEEDS } from "./needs.ts";
 import { fetchPackage } from "./registry.ts";
+import { buildRpm } from "./rpm/rpm.ts";
 import { cycloneDx } from "./sbom.ts";
-import { ARCHITECTURES, type Architecture, lackingTools } from "./tools.ts";
+import { ARCHITECTURES, type Architecture, hasTool, lackingTools } from "./tools.ts";
 import { CONFFILES, layOut, MODES } from "./tree.ts";
 import { checkedVersion, versionOf } from "./version.ts";
 
-/** `npm run package`: the Debian packages of the collector, for each architecture, and of its add-ons, and its container images, in dist-packages/. */
+/** `npm run package`: the Debian packages of the collector, for each architecture, and of its add-ons, its rpms and its container images, in dist-packages/. */
 
 const ROOT = path.resolve(import.meta.dirname, "..");
 const MAX_MIB = 32;
@@ -34,13 +36,14 @@ const { values } = parseArgs({
     out: { type: "string", default: path.join(ROOT, "dist-packages") },
     fast: { type: "boolean", default: false },
     "without-images": { type: "boolean", default: false },
+    "without-rpm": { type: "boolean", default: false },
     version: { type: "string" },
     help: { type: "boolean", default: false },
   },
 });
 if (values.help) {
   console.log(
-    "npm run package -- [--arch amd64] [--arch arm64] [--out FOLDER] [--without-images] [--fast] [--version VERSION]\n--without-images leaves the container images out, which need mmdebstrap and Debian's mirror.\n--fast packs quickly and large, for tests.\n--version: default is that of package.json and the number of commits, 0.2.0+425.",
+    "npm run package -- [--arch amd64] [--arch arm64] [--out FOLDER] [--without-images] [--without-rpm] [--fast] [--version VERSION]\n--without-images leaves the container images out, which need mmdebstrap and Debian's mirror.\n--without-rpm leaves the rpms out, as a machine without rpmbuild does.\n--fast packs quickly and large, for tests.\n--version: default is that of package.json and the number of commits, 0.2.0+425.",
   );
   process.exit(0);
 }
@@ -59,6 +62,8 @@ const version =
     ? versionOf(ROOT, readJson<{ version: string }>("package.json").version, values.fast)
     : checkedVersion(values.version);
 mkdirSync(values.out, { recursive: true });
+const withRpm = !values["without-rpm"] && hasTool("rpmbuild", process.env["PATH"] ?? "");
+if (!withRpm && !values["without-rpm"]) console.log("no rpm is built: rpmbuild is missing (apt-get install rpm)");
 const shared = mkdtempSync(path.join(os.tmpdir(), "collector-program-"));
 try {
   const metafile = await bundleProgram({ out: shared, packageDir: (name) => path.join(ROOT, "node_modules", name), version });
@@ -135,8 +140,7 @@ function packageFor(architecture: Architecture, program: { readonly folder: stri
         Maintainer: MAINTAINER,
         Section: "net",
         Priority: "optional",
-        // Node is built against glibc 2.28; the unit needs systemd 250 (credentials from a folder).
-        Depends: "libc6 (>= 2.28), libstdc++6 (>= 9), libgcc-s1 (>= 9), init-system-helpers (>= 1.54), systemd (>= 250)",
+        Depends: `libc6 (>= ${NEEDS.glibc}), libstdc++6 (>= ${NEEDS.gcc}), libgcc-s1 (>= 9), init-system-helpers (>= 1.54), systemd (>= ${NEEDS.systemd})`,
         Description: `reads industrial machines and publishes their values
  A service that reads PLCs and other devices over their own protocols, keeps
  what was read on disk until it is delivered, and publishes it to MQTT and as an
@@ -153,6 +157,22 @@ function packageFor(architecture: Architecture, program: { readonly folder: stri
     const mib = statSync(out).size / 2 ** 20;
     console.log(`${path.relative(process.cwd(), out)}: ${mib.toFixed(1)} MiB, ${components.length} packages inside`);
     if (!values.fast && mib > MAX_MIB) throw new Error(`${out} is larger than ${MAX_MIB} MiB`);
+    if (withRpm) {
+      const licenses = ["Apache-2.0", ...components.map(({ license }) => license)];
+      const rpm = buildRpm({
+        tree,
+        out: values.out,
+        version,
+        architecture,
+        licenses,
+        conffiles: CONFFILES,
+        sourceDate,
+        small: !values.fast,
+      });
+      console.log(
+        `${path.relative(process.cwd(), rpm)}: ${(statSync(rpm).size / 2 ** 20).toFixed(1)} MiB, not tried on a machine with rpm`,
+      );
+    }
     if (!values["without-images"]) imageFor(architecture, out, path.join(work, "debs"));
   } finally {
     rmSync(work, { recursive: true, force: true });

@@ -1,10 +1,10 @@
 import { accessSync, constants } from "node:fs";
 import path from "node:path";
 
-/** Debian's names of the architectures that packages are made for, and the bundler's. */
+/** Debian's names of the architectures that packages are made for, the bundler's and rpm's. */
 export const ARCHITECTURES = {
-  amd64: { arch: "x64", strip: "x86_64-linux-gnu-strip" },
-  arm64: { arch: "arm64", strip: "aarch64-linux-gnu-strip" },
+  amd64: { arch: "x64", strip: "x86_64-linux-gnu-strip", rpm: "x86_64" },
+  arm64: { arch: "arm64", strip: "aarch64-linux-gnu-strip", rpm: "aarch64" },
 } as const;
 export type Architecture = keyof typeof ARCHITECTURES;
 
@@ -28,9 +28,13 @@ export function lackingTools(architectures: readonly Architecture[], searchPath:
   const needed = architectures.map((name): string => ARCHITECTURES[name].strip);
   return Object.entries({ ...TOOLS, ...(withImages && IMAGE_TOOLS) })
     .filter(([tool]) => !strips.includes(tool) || needed.includes(tool))
-    .filter(([tool]) => !searchPath.split(":").some((folder) => isProgram(path.join(folder, tool))))
+    .filter(([tool]) => !hasTool(tool, searchPath))
     .map(([tool, from]) => `${tool} (${from})`);
 }
+
+/** If a program is in a folder of `searchPath` (PATH). */
+export const hasTool = (tool: string, searchPath: string): boolean =>
+  searchPath.split(":").some((folder) => isProgram(path.join(folder, tool)));
 
 function isProgram(file: string): boolean {
   try {

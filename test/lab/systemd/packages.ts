@@ -7,13 +7,13 @@ import { inTurn } from "../../support/in-turn.ts";
 const ROOT = path.resolve(import.meta.dirname, "../../..");
 const BUILT_WITHIN_MS = 240_000;
 
-/** Builds the packages into `out`, as `npm run package` with these words does, but packed quickly and without images. */
+/** Builds the packages into `out`, as `npm run package` with these words does, but packed quickly, without images and rpms. */
 export function buildPackages(out: string, umask: number, ...words: readonly string[]): void {
   const before = process.umask(umask);
   try {
     execFileSync(
       path.join(ROOT, "bin/collector-node"),
-      [path.join(ROOT, "package/package.ts"), "--fast", "--without-images", ...words, "--out", out],
+      [path.join(ROOT, "package/package.ts"), "--fast", "--without-images", "--without-rpm", ...words, "--out", out],
       {
         stdio: ["ignore", "ignore", "inherit"],
       },
