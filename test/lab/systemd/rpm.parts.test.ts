@@ -74,15 +74,15 @@ describe.skipIf(missing !== "")("the rpm", { timeout: 120_000 }, () => {
       .split("\n")
       .filter((line) => !line.includes("/lintian/"))
       .map((line) => line.replace(" /lib/systemd/", " /usr/lib/systemd/"))
-      .map((line) => line.replace(/^(\d+) (.)/, (_, mode: string, type: string) => `${type === "d" ? "04" : "10"}0${mode}`));
+      .map((line) => line.replace(/^(\d+) (.)/, (_, mode: string, type: string) => `${type === "d" ? "4" : "10"}0${mode}`));
     const files = (lines: readonly string[]) => lines.filter((line) => line.startsWith("10")).sort();
     expect(files(listed)).toEqual(files(found));
     expect(files(listed).length).toBeGreaterThan(50);
-    const folders = listed.filter((line) => line.startsWith("04"));
+    const folders = listed.filter((line) => line.startsWith("4"));
     for (const folder of folders) expect(found).toContain(folder);
     // Folders that other packages own too are not this one's.
     for (const folder of folders) expect(folder).toMatch(/ \/(etc|usr\/lib|usr\/share|usr\/share\/doc)\/collector(\/|$)/);
-    expect(folders).toContain("040700 root root /etc/collector/credentials");
+    expect(folders).toContain("40700 root root /etc/collector/credentials");
     expect(query("--configfiles")).toBe("/etc/collector/collector.yaml\n");
     expect(query("--licensefiles")).toBe("/usr/share/doc/collector/copyright\n");
     expect(query("--list")).toContain("/usr/lib/systemd/system/collector.service\n");
