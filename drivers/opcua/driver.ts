@@ -4,6 +4,7 @@ import { defineDriver, type Limits } from "../driver.ts";
 import { isCounted, type OpcuaAddress, parseAddress, wireOf } from "./address.ts";
 import { facts } from "./facts.ts";
 import { lastingAddress } from "./first-namespaces.ts";
+import { frameWords } from "./frame-words.ts";
 import { MACHINE_PROFILES, machineProfile } from "./machine-profiles.ts";
 import { type OpcuaRead, plan, planSteps } from "./plan.ts";
 import { secondProblem } from "./second-server.ts";
@@ -39,6 +40,7 @@ export default defineDriver<OpcuaDetails, OpcuaSettings, OpcuaAddress, OpcuaRead
   },
   parseAddress,
   wireOf,
+  frameWords,
   renumbered: {
     has: isCounted,
     warning: (count, source) =>

@@ -29,7 +29,7 @@ export function fence(body: Uint8Array): string | undefined {
 }
 
 /** The two compact forms of a NodeId, and the numeric one (OPC 10000-6, 5.2.2.9); undefined for any other. */
-function encodingOf(body: Uint8Array): number | undefined {
+export function encodingOf(body: Uint8Array): number | undefined {
   const [form = -1, b1 = 0, b2 = 0, b3 = 0] = body;
   if (form === 0 && body.length >= 2) return b1;
   if (form === 1 && body.length >= 4) return b1 === 0 ? b2 | (b3 << 8) : undefined;

@@ -3,6 +3,7 @@ import { defineDriver } from "../driver.ts";
 import { parseType } from "../lib/step7-types.ts";
 import { otherMeaning, type PlusAddress, parseAddress, wireOf } from "./address.ts";
 import { facts } from "./facts.ts";
+import { frameWords } from "./frame-words.ts";
 import { describeRead, type PlusLimits, type PlusRead, plan, planSteps } from "./plan.ts";
 import { endpointOf, S7plusSession } from "./session.ts";
 import { type S7plusSettings, settingsSchema } from "./settings.ts";
@@ -35,6 +36,7 @@ export default defineDriver<S7plusDetails, S7plusSettings, PlusAddress, PlusRead
   parseAddress,
   otherMeaning,
   describe: describeRead,
+  frameWords,
   wireOf,
   plan,
   planSteps,

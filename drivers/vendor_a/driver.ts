@@ -2,6 +2,7 @@ import { DETAILS, type VendorADetails } from "../../src/model/details.ts";
 import { defineDriver } from "../driver.ts";
 import { type CipAddress, parseAddress, parseType, wireOf } from "./address.ts";
 import { facts } from "./facts.ts";
+import { frameWords } from "./frame-words.ts";
 import { type CipLimits, type CipRead, describeRead, plan, planSteps } from "./plan.ts";
 import { CipSession, endpointOf } from "./session.ts";
 import { type CipSettings, settingsSchema } from "./settings.ts";
@@ -25,6 +26,7 @@ export default defineDriver<VendorADetails, CipSettings, CipAddress, CipRead, Ci
   parseType,
   parseAddress,
   describe: describeRead,
+  frameWords,
   wireOf,
   answerBytes: ({ items }) => items.reduce((sum, { bytes }) => sum + bytes, 0),
   plan,
