@@ -104,6 +104,19 @@ async function expectOrderly(plc: S7PlusPlc): Promise<void> {
   expect([plc.counts.deleted, plc.sessions()]).toEqual([plc.counts.created, 0]);
 }
 
+it("stopped while it opens has deleted its session when it ends", async () => {
+  const plc = await filled(10);
+  const stop = new AbortController();
+  plc.misbehave = ({ name }) => {
+    if (name !== "getMultiVariables") return undefined;
+    setTimeout(() => stop.abort(), 20);
+    return { delayMs: 200 };
+  };
+  await expect(open(plc, { ctx: { ...context(), signal: stop.signal } })).rejects.toThrow();
+  expect([plc.counts.created, plc.counts.deleted]).toEqual([1, 1]);
+  await expectOrderly(plc);
+});
+
 describe("reading", () => {
   it("asks for as many variables at once as the CPU takes and a frame holds", async () => {
     const plc = await filled(1000);

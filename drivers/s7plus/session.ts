@@ -77,7 +77,9 @@ export class S7plusSession implements Session<PlusAddress, PlusRead, PlusLimits>
       const opened = await openSession(link, tls.socket, { user: settings.user, password: secrets["password"] }, ctx);
       return new S7plusSession(link, opened, settings, ctx);
     } catch (error) {
-      void (link ?? connection).close();
+      const closed = (link ?? connection).close();
+      // Whoever stops it may end the process next, and with it the word that deletes the session.
+      if (ctx.signal.aborted) await closed;
       throw error;
     }
   }
