@@ -88,3 +88,17 @@ test.each(Object.keys(SAMPLES))("%s that is cut at any place gives variables of 
   for (let cut = 0; cut < text.length; cut++)
     for (const variable of await of(text.slice(0, cut))) expect(whole, text.slice(0, cut)).toContain(variable);
 });
+
+test.each([
+  ["Home Assistant", "modbus_tcp", "modbus:\n  - name: h\n    type: tcp\n    sensors:\n      - name: abc\n        address: 12"],
+  [
+    "Telegraf",
+    "opcua",
+    '[[inputs.opcua]]\nendpoint = "opc.tcp://h"\n[[inputs.opcua.nodes]]\nname = "a"\nnamespace = 1\nidentifier_type = "i"\nidentifier = 12',
+  ],
+])("%s that ends inside a line is refused, and is taken with its line end", async (_, type, text) => {
+  const [cut, whole] = [await readList(text, { type }), await readList(`${text}\n`, { type })];
+  expect(cut?.variables ?? []).toEqual([]);
+  expect(JSON.stringify(cut?.problems)).toContain("may be cut off: add one where the file is whole");
+  expect(whole?.variables).toHaveLength(1);
+});

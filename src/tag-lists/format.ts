@@ -75,3 +75,9 @@ export interface TagListFormat {
 }
 
 export type Entries = Iterable<TagEntry> | AsyncIterable<TagEntry>;
+
+/** Why a text of lines may be cut off within its last one; undefined: it ends with a line, a quote or a bracket. Pure. */
+export const cutLineOf = (text: string): string | undefined =>
+  text === "" || /[\n\r"'}\]]$/.test(text)
+    ? undefined
+    : "the last line has no line end, and may be cut off: add one where the file is whole";

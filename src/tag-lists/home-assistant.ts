@@ -1,6 +1,6 @@
 import { type Document, isAlias, isMap, isScalar, isSeq, LineCounter, type Node, parseDocument, type YAMLMap } from "yaml";
 import type { Cells } from "../configuration/variable-file.ts";
-import type { TagEntry, TagListFormat, Wanted } from "./format.ts";
+import { cutLineOf, type TagEntry, type TagListFormat, type Wanted } from "./format.ts";
 import { isObject, type JsonObject, textOf } from "./json-text.ts";
 import { type ModbusArea, type ModbusOrder, modbusNumber, modbusPlace, NO_PLACE, numberOf } from "./modbus-place.ts";
 
@@ -51,6 +51,11 @@ function* entries(text: string, { type }: Wanted): Generator<TagEntry> {
   if (fault) {
     // A message quotes the line, in which a secret may be: only its code is told.
     yield { place: lines.linePos(fault.pos[0]).line, refusal: `is not valid YAML (${fault.code.toLowerCase().replaceAll("_", " ")})` };
+    return;
+  }
+  const cut = cutLineOf(text);
+  if (cut !== undefined) {
+    yield { place: lines.linePos(text.length).line, refusal: cut };
     return;
   }
   if (type !== "modbus_tcp") {

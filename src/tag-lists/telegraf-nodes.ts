@@ -30,10 +30,11 @@ function nodeEntry(node: JsonObject, group: JsonObject, device: string): TagEntr
   const address = idOf(node, group);
   const at = { device, place: `${device}, ${name}` };
   if (hasEnvironment(name, address)) return { ...at, name, problem: IN_ENVIRONMENT };
+  if (/^ns=;|;=|=$/.test(address)) return { ...at, name, problem: "it lacks its namespace, its identifier_type or its identifier" };
   return { ...at, tag: { name, address } };
 }
 
-/** `ns=3;s=Temperature`; the driver says what is missing of it. */
+/** `ns=3;s=Temperature`; a part that is missing is empty. */
 function idOf(node: JsonObject, group: JsonObject): string {
   const field = (key: string): string => textOf(node[key]) || textOf(group[key]);
   const uri = textOf(node["namespace_uri"]) || (textOf(node["namespace"]) === "" ? textOf(group["namespace_uri"]) : "");

@@ -1,4 +1,4 @@
-import type { TagEntry, TagFile, TagListFormat, Wanted } from "./format.ts";
+import { cutLineOf, type TagEntry, type TagFile, type TagListFormat, type Wanted } from "./format.ts";
 import { isObject, type JsonObject, objectsIn, textOf } from "./json-text.ts";
 import { inputsModbus } from "./telegraf-modbus.ts";
 import { inputsOpcua, inputsS7comm } from "./telegraf-nodes.ts";
@@ -24,7 +24,7 @@ export const telegraf: TagListFormat = {
 };
 
 async function* entries({ text }: TagFile, wanted: Wanted): AsyncGenerator<TagEntry> {
-  const inputs = await inputsOf(text);
+  const inputs = cutLineOf(text) ?? (await inputsOf(text));
   if (typeof inputs === "string") {
     yield { refusal: inputs };
     return;
