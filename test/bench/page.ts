@@ -8,7 +8,7 @@ import { ask, child, NODE, readoutsOf, withProduct } from "./product.ts";
 
 const SOURCES = 1000;
 const VIEWERS = 10;
-const ROUNDS = 4;
+const ROUNDS = 5;
 const MEASURE_MS = 12_000;
 const METRICS_TRIES = 10;
 /** The first page of each viewer is not what is measured. */
