@@ -175,12 +175,15 @@ test.concurrent("one value at which the broker has trouble each time holds up it
 
 test.concurrent("several at once (no right, trouble, resets, a message too large), then all well: everything arrives, and as after a fresh start", async (context) => {
   const refusals: Readonly<Record<string, Refusal>> = { "saw-1": NO_RIGHT, "mill-1": TROUBLE, "oven-1": { how: "puback", code: 149 } };
+  // A single value fits: one that is refused alone again and again is dropped.
+  const isSmall = (payload: string): boolean => (payload.match(/"v\d"/g) ?? []).length === 1;
   let publishes = 0;
   const { rig, broker, read, missing } = await setUp(
     context,
     ({ payload }) => {
       if (++publishes % 15 === 0) return { how: "reset" };
-      return Object.entries(refusals).find(([source]) => payload.includes(`"source":"${source}"`))?.[1];
+      const [source, refusal] = Object.entries(refusals).find(([name]) => payload.includes(`"source":"${name}"`)) ?? [];
+      return source === "oven-1" && isSmall(payload) ? undefined : refusal;
     },
     "1min",
   );

@@ -35,7 +35,7 @@ export interface ExplainOptions {
 /** Bytes of a variable on a terminal. */
 const MAX_BYTES_SHOWN = 64;
 /** Longest wait for further readouts of a variable that may be of another type. */
-const LOOK_ON_MS = 3000;
+const LOOK_ON_MS = 5000;
 /** Between two looks at a source whose next readout is waited for. */
 const LOOK_EVERY_MS = 200;
 
