@@ -22,6 +22,18 @@ afterEach(async () => {
   for (const close of open.splice(0).reverse()) await close();
 });
 
+/** Connections that this machine's clients have open to a port of it (proc_pid_net(5)). */
+const connectionsTo = (port: number): number =>
+  readFileSync("/proc/net/tcp", "utf8")
+    .split("\n")
+    .filter(
+      (line) =>
+        line
+          .trim()
+          .split(/\s+/)[2]
+          ?.endsWith(`:${port.toString(16).toUpperCase().padStart(4, "0")}`) && / 01 /.test(line),
+    ).length;
+
 interface Finding {
   readonly kind: string;
   readonly source: string;
@@ -107,8 +119,11 @@ describe.skipIf(!hasMosquitto && process.env["COLLECTOR_REQUIRE_PARTS"] !== "1")
     await flows(4);
     await collector.kill();
     collector = await start();
+    await flows(0);
+    const before = connectionsTo(port);
     // Live, over the broker, until Ctrl-C: the manifest comes as the collector stops.
     const live = verify("--for", "1min");
+    await expect.poll(() => connectionsTo(port), { timeout: 20_000 }).toBeGreaterThan(before);
     await flows(4);
     expect(await collector.stop()).toBe(0);
     const manifests = (): number => new Set(linesNow().flatMap((line) => /"topic":"([^"]*\/manifest)"/.exec(line)?.[1] ?? [])).size;

@@ -50,7 +50,7 @@ test.runIf(isRoot)("what root writes with read belongs to the service", { timeou
   const out = await new Promise<string>((done) =>
     execFile(program, ["read", "opcua", ...words, "i=2258", "--config", config], (_error, stdout) => done(stdout)),
   );
-  expect(out).toContain(`sudo collector pki trust ${simulator.certificate.thumbprint}`);
+  expect(out).toContain(`sudo collector pki trust -c ${config} ${simulator.certificate.thumbprint}`);
   const written = readdirSync(stateDir, { recursive: true, encoding: "utf8" });
   expect(written).toContain(join("pki", "rejected", `${simulator.certificate.thumbprint}.der`));
   expect(written.filter((name) => statSync(join(stateDir, name)).uid !== NOBODY)).toEqual([]);
