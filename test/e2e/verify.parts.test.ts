@@ -159,7 +159,9 @@ describe.skipIf(!hasMosquitto && process.env["COLLECTOR_REQUIRE_PARTS"] !== "1")
       if (i === lost) return [];
       if (i === doubled) return [line, line];
       if (i === copied) return [line, line.replace(partsOf(i).id, `${partsOf(i).id.split("-")[0]}-999998-999999`)];
-      return [i === changed ? line.replace(/(v1\\":)\d/, "$15") : line];
+      return [
+        i === changed ? line.replace(/(v1\\":)(\d)/, (_, before: string, digit: string) => `${before}${digit === "5" ? 6 : 5}`) : line,
+      ];
     });
     const file = path.join(dir, "edited.jsonl");
     writeFileSync(file, edited.join("\n"));
