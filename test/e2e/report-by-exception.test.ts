@@ -42,6 +42,8 @@ it("sends changes alone: what a reader holds is what the device has, at each rea
   const { collector: uuid } = await collector.status();
   const details = { type: "mqtt", host: "127.0.0.1", port: broker.port, topic: "plant/{source}" };
   await api.post("/v2/data-sinks", { name: "broker", collector: uuid, details });
+  // What is read before there is a sink is in no account.
+  await poll(async () => (await collector.status()).sinks[0]?.state).toBe("OK");
   const variables = Object.fromEntries(Array.from({ length: VARIABLES }, (_, i) => [`v${i}`, `holding:${i}`]));
   await addModbusSource(api, uuid, { name: "press-1", port: plant.port, readout_interval: EVERY_S, variables });
   const readouts = (): readonly Readout[] =>
