@@ -9,11 +9,11 @@ const BODY_AT = 24;
 /** Time and handle, in front of the result (OPC 10000-4, 7.33). */
 const RESULT_AT = 12;
 const HEADER_BYTES = 8;
-const CHANNEL: Readonly<Record<string, readonly [out: string, answered: string]>> = {
-  HEL: ["hello", "hello"],
-  ACK: ["hello acknowledged", "hello acknowledged"],
-  OPN: ["OpenSecureChannel", "OpenSecureChannel answered"],
-  CLO: ["CloseSecureChannel", "CloseSecureChannel"],
+const CHANNEL: Readonly<Record<string, string>> = {
+  HEL: "hello",
+  ACK: "hello acknowledged",
+  OPN: "OpenSecureChannel",
+  CLO: "CloseSecureChannel",
 };
 const NAMES: ReadonlyMap<number, string> = new Map(Object.entries(STATUS).map(([name, code]) => [code, name]));
 
@@ -24,7 +24,7 @@ export function frameWords(frame: Buffer, direction: "out" | "in"): string | und
   if (type === "MSG") return serviceWords(frame.subarray(BODY_AT), direction);
   if (type === "ERR")
     return frame.length >= HEADER_BYTES + 4 ? `the server ends the connection: ${codeWords(frame.readUInt32LE(8))}` : undefined;
-  return CHANNEL[type]?.[direction === "out" ? 0 : 1];
+  return type === "OPN" && direction === "in" ? `${CHANNEL["OPN"]} answered` : CHANNEL[type];
 }
 
 function serviceWords(body: Buffer, direction: "out" | "in"): string | undefined {

@@ -1,5 +1,6 @@
 import { isConnectRequest, isOnePacket, PAYLOAD_AT } from "../lib/iso.ts";
 import { parseAnswer } from "./answers.ts";
+import { Malformed } from "./cursor.ts";
 import { functionWords } from "./fence.ts";
 import { wholeData } from "./frames.ts";
 import { FUNCTION } from "./requests.ts";
@@ -25,8 +26,9 @@ export function frameWords(frame: Buffer, direction: "out" | "in"): string | und
   if (!whole) return undefined;
   try {
     return direction === "out" ? requestWords(whole.data) : answerWords(whole.data);
-  } catch {
-    return undefined;
+  } catch (error) {
+    if (error instanceof Malformed) return undefined;
+    throw error;
   }
 }
 

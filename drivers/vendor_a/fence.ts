@@ -66,7 +66,7 @@ function checkOpen(bytes: Uint8Array, data: number, to: number, at: number): tru
 }
 
 /** True: the path is instance 1 of the class. */
-const isObject = (bytes: Uint8Array, from: number, cls: number): boolean =>
+export const isObject = (bytes: Uint8Array, from: number, cls: number): boolean =>
   bytes[from + 1] === 2 && bytes[from + 2] === 0x20 && bytes[from + 3] === cls && bytes[from + 4] === 0x24 && bytes[from + 5] === 1;
 
 function checkRequest(bytes: Uint8Array, from: number, to: number, isOuter: boolean): true | string {

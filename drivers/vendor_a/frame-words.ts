@@ -1,5 +1,5 @@
 import { emptyReply, OFFSET_BYTES, parseReply, REPLY, SERVICE, STATUS } from "./cip.ts";
-import { fence } from "./fence.ts";
+import { fence, isObject } from "./fence.ts";
 import { COMMAND, messageLength, parseAnswer, REQUEST_AT, UNIT_AT } from "./frames.ts";
 import { MANAGER_SERVICE } from "./manager.ts";
 import { connectionWords } from "./refusals.ts";
@@ -41,8 +41,7 @@ function requestWords(frame: Buffer): string | undefined {
 }
 
 function unconnectedWords(cip: Buffer): string {
-  const isManager = cip[1] === 2 && cip[2] === 0x20 && cip[3] === CONNECTION_MANAGER;
-  if (!isManager) return cipWords(cip);
+  if (!isObject(cip, 0, CONNECTION_MANAGER)) return cipWords(cip);
   if (cip[0] !== MANAGER_SERVICE.unconnectedSend) return MANAGER_WORDS[cip[0] ?? 0] ?? "connection manager";
   // Behind service and path: priority, ticks, and the length of the message that goes along the route.
   return `along a route: ${cipWords(cip.subarray(10, 10 + cip.readUInt16LE(8)))}`;

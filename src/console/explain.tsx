@@ -2,7 +2,7 @@ import type { JSX } from "preact";
 import { shellWord } from "../base/shell-word.ts";
 import type { ExplainAnswer } from "../service/page/told.ts";
 import { useData } from "./data.ts";
-import { Command, Fact, Facts, Paragraphs, Time, Wide } from "./words.tsx";
+import { Command, Fact, Facts, Paragraphs, Table, Time } from "./words.tsx";
 
 /** Between two looks: the bytes come with the next readout. */
 const ASK_EVERY_MS = 3000;
@@ -88,26 +88,13 @@ function Bytes({ wire }: Pick<ExplainAnswer, "wire">): JSX.Element {
 type WireOrders = Extract<ExplainAnswer["wire"], { state: "read" }>["orders"];
 
 const Orders = ({ orders }: { readonly orders: WireOrders }): JSX.Element => (
-  <Wide label="The bytes in each order">
-    <table class="plain">
-      <thead>
-        <tr>
-          {["Read as", "Value", "Configured"].map((label) => (
-            <th key={label} scope="col">
-              {label}
-            </th>
-          ))}
-        </tr>
-      </thead>
-      <tbody>
-        {orders.map(({ order, configured, value, detail }) => (
-          <tr key={order}>
-            <th scope="row">{order}</th>
-            <td>{value ?? `– ${detail ?? ""}`}</td>
-            <td>{configured ? "configured" : ""}</td>
-          </tr>
-        ))}
-      </tbody>
-    </table>
-  </Wide>
+  <Table label="The bytes in each order" columns={["Read as", "Value", "Configured"]}>
+    {orders.map(({ order, configured, value, detail }) => (
+      <tr key={order}>
+        <th scope="row">{order}</th>
+        <td>{value ?? `– ${detail ?? ""}`}</td>
+        <td>{configured ? "configured" : ""}</td>
+      </tr>
+    ))}
+  </Table>
 );

@@ -2,7 +2,7 @@ import type { JSX } from "preact";
 import { useState } from "preact/hooks";
 import type { FramesAnswer } from "../service/page/told.ts";
 import { useData } from "./data.ts";
-import { Paragraphs, Time, Wide } from "./words.tsx";
+import { Paragraphs, Table, Time } from "./words.tsx";
 
 const ASK_EVERY_MS = 5000;
 const SHOWN = 40;
@@ -33,40 +33,27 @@ export function FramesSection({ uuid }: { readonly uuid: string }): JSX.Element 
 const FrameTable = ({ frames: { frames, left_out: leftOut } }: { readonly frames: FramesAnswer }): JSX.Element => (
   <>
     <p class="faint">The newest first; an answer stands above its request.</p>
-    <Wide label="Frames of the last exchange">
-      <table class="plain">
-        <thead>
-          <tr>
-            {["Time", "Connection", "What", "Bytes"].map((label) => (
-              <th key={label} scope="col">
-                {label}
-              </th>
-            ))}
+    <Table label="Frames of the last exchange" columns={["Time", "Connection", "What", "Bytes"]}>
+      {frames
+        .slice(-SHOWN)
+        .toReversed()
+        .map(({ at, connection, words, bytes }, i) => (
+          <tr key={`${at} ${i}`}>
+            <th scope="row" class="time">
+              <Time iso={at} hasMs />
+            </th>
+            <td>{connection}</td>
+            <td>{words}</td>
+            <td>
+              {bytes !== null && (
+                <code class="cut" title={bytes}>
+                  {bytes.replace(/(..)(?=.)/g, "$1 ")}
+                </code>
+              )}
+            </td>
           </tr>
-        </thead>
-        <tbody>
-          {frames
-            .slice(-SHOWN)
-            .toReversed()
-            .map(({ at, connection, words, bytes }, i) => (
-              <tr key={`${at} ${i}`}>
-                <th scope="row" class="time">
-                  <Time iso={at} hasMs />
-                </th>
-                <td>{connection}</td>
-                <td>{words}</td>
-                <td>
-                  {bytes !== null && (
-                    <code class="cut" title={bytes}>
-                      {bytes.replace(/(..)(?=.)/g, "$1 ")}
-                    </code>
-                  )}
-                </td>
-              </tr>
-            ))}
-        </tbody>
-      </table>
-    </Wide>
+        ))}
+    </Table>
     {leftOut + Math.max(0, frames.length - SHOWN) > 0 && (
       <p>… {leftOut + Math.max(0, frames.length - SHOWN)} earlier ones are in the capture, as far as it is kept.</p>
     )}

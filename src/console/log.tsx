@@ -2,7 +2,7 @@ import type { JSX } from "preact";
 import { useState } from "preact/hooks";
 import type { EventsAnswer } from "../service/page/told.ts";
 import { useData } from "./data.ts";
-import { Paragraphs, Time, Wide } from "./words.tsx";
+import { Paragraphs, Table, Time } from "./words.tsx";
 
 const ASK_EVERY_MS = 3000;
 const LIMIT = 200;
@@ -39,47 +39,34 @@ export function EventTable(wanted: { readonly search: string } | { readonly abou
     return <p>{"search" in wanted && wanted.search !== "" ? "No event fits." : "Nothing has changed since the start."}</p>;
   return (
     <>
-      <Wide label="Table of events">
-        <table class="plain">
-          <thead>
-            <tr>
-              {["Time", "Kind", "About", "Change"].map((label) => (
-                <th key={label} scope="col">
-                  {label}
-                </th>
-              ))}
-            </tr>
-          </thead>
-          <tbody>
-            {events.map(({ id, at, kind, about, text, before, after }) => (
-              <tr key={id}>
-                <th scope="row" class="time">
-                  <Time iso={at} />
-                </th>
-                <td>{kind}</td>
-                <td>
-                  <span class="cut" title={about ?? ""}>
-                    {about}
-                  </span>
-                </td>
-                <td>
-                  {text}
-                  {before !== undefined && !text.includes(before) && (
-                    <p>
-                      <span class="faint">from</span> {before}
-                    </p>
-                  )}
-                  {after !== undefined && !text.includes(after) && (
-                    <p>
-                      <span class="faint">to</span> {after}
-                    </p>
-                  )}
-                </td>
-              </tr>
-            ))}
-          </tbody>
-        </table>
-      </Wide>
+      <Table label="Table of events" columns={["Time", "Kind", "About", "Change"]}>
+        {events.map(({ id, at, kind, about, text, before, after }) => (
+          <tr key={id}>
+            <th scope="row" class="time">
+              <Time iso={at} />
+            </th>
+            <td>{kind}</td>
+            <td>
+              <span class="cut" title={about ?? ""}>
+                {about}
+              </span>
+            </td>
+            <td>
+              {text}
+              {before !== undefined && !text.includes(before) && (
+                <p>
+                  <span class="faint">from</span> {before}
+                </p>
+              )}
+              {after !== undefined && !text.includes(after) && (
+                <p>
+                  <span class="faint">to</span> {after}
+                </p>
+              )}
+            </td>
+          </tr>
+        ))}
+      </Table>
       {more > 0 && <p>… {more} older events fit too.</p>}
     </>
   );

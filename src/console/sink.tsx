@@ -3,7 +3,7 @@ import { formatDuration } from "../base/duration.ts";
 import type { SinkAnswer, ToldHour, ToldLedger, ToldSink } from "../service/page/told.ts";
 import { useData } from "./data.ts";
 import { TimelineStrip } from "./timeline.tsx";
-import { Age, Badge, countWords, Fact, Facts, NO_LEDGER, Notes, Paragraphs, stateWords, Time, Trouble, Wide } from "./words.tsx";
+import { Age, Badge, countWords, Fact, Facts, NO_LEDGER, Notes, Paragraphs, stateWords, Table, Time, Trouble } from "./words.tsx";
 
 /** One data sink: its state, backlog, ledger and losses. */
 export function SinkPage({ sink }: { readonly sink: ToldSink }): JSX.Element {
@@ -45,37 +45,24 @@ const Clients = ({ clients: { first, count } }: { readonly clients: NonNullable<
     <h2 id="clients-title">Clients</h2>
     {count === 0 && <p>No client is logged in.</p>}
     {count > 0 && (
-      <Wide label="Clients that are logged in">
-        <table class="plain">
-          <thead>
-            <tr>
-              {["Client", "Address", "Security", "Since", "Subscriptions"].map((label) => (
-                <th key={label} scope="col">
-                  {label}
-                </th>
-              ))}
-            </tr>
-          </thead>
-          <tbody>
-            {first.map(({ name, address, security, since, subscriptions }, place) => (
-              // Several may have one name and address.
-              <tr key={place}>
-                <th scope="row">
-                  <span class="cut" title={name}>
-                    {name}
-                  </span>
-                </th>
-                <td>{address ?? "not connected now"}</td>
-                <td>{security ?? "–"}</td>
-                <td class="time">
-                  <Time iso={since} />
-                </td>
-                <td>{subscriptions}</td>
-              </tr>
-            ))}
-          </tbody>
-        </table>
-      </Wide>
+      <Table label="Clients that are logged in" columns={["Client", "Address", "Security", "Since", "Subscriptions"]}>
+        {first.map(({ name, address, security, since, subscriptions }, place) => (
+          // Several may have one name and address.
+          <tr key={place}>
+            <th scope="row">
+              <span class="cut" title={name}>
+                {name}
+              </span>
+            </th>
+            <td>{address ?? "not connected now"}</td>
+            <td>{security ?? "–"}</td>
+            <td class="time">
+              <Time iso={since} />
+            </td>
+            <td>{subscriptions}</td>
+          </tr>
+        ))}
+      </Table>
     )}
     {count > first.length && <p>… {count - first.length} more</p>}
   </section>
@@ -146,32 +133,23 @@ function Ledger({ ledger, hours }: { readonly ledger: ToldLedger; readonly hours
           </Fact>
         ))}
       </Facts>
-      <Wide label="Values of each hour">
-        <table class="plain numbers">
-          <thead>
-            <tr>
-              {["Hour", "Accepted", "Delivered", "Unconfirmed", "Dropped", "Waiting at its end"].map((label) => (
-                <th key={label} scope="col">
-                  {label}
-                </th>
-              ))}
-            </tr>
-          </thead>
-          <tbody>
-            {hours.map(({ at, accepted, delivered, unconfirmed, dropped: lost, pending }, place) => (
-              // An hour comes twice where the clock was set back.
-              <tr key={place}>
-                <th scope="row">
-                  <Time iso={new Date(at).toISOString()} />
-                </th>
-                {[accepted, delivered, unconfirmed, lost, pending].map((count, i) => (
-                  <td key={i}>{countWords(count)}</td>
-                ))}
-              </tr>
+      <Table
+        label="Values of each hour"
+        columns={["Hour", "Accepted", "Delivered", "Unconfirmed", "Dropped", "Waiting at its end"]}
+        hasNumbers
+      >
+        {hours.map(({ at, accepted, delivered, unconfirmed, dropped: lost, pending }, place) => (
+          // An hour comes twice where the clock was set back.
+          <tr key={place}>
+            <th scope="row">
+              <Time iso={new Date(at).toISOString()} />
+            </th>
+            {[accepted, delivered, unconfirmed, lost, pending].map((count, i) => (
+              <td key={i}>{countWords(count)}</td>
             ))}
-          </tbody>
-        </table>
-      </Wide>
+          </tr>
+        ))}
+      </Table>
     </section>
   );
 }

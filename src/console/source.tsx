@@ -10,7 +10,7 @@ import { EventTable } from "./log.tsx";
 import { go, variablesPath } from "./route.ts";
 import { useFeed } from "./state.ts";
 import { TimelineStrip } from "./timeline.tsx";
-import { Age, Badge, Fact, Facts, Notes, OwnCommand, Paragraphs, Step, stateWords, Time, Trouble, Wide } from "./words.tsx";
+import { Age, Badge, Fact, Facts, Notes, OwnCommand, Paragraphs, Step, stateWords, Table, Time, Trouble } from "./words.tsx";
 
 interface SourcePageProps {
   readonly source: ToldSource;
@@ -132,31 +132,18 @@ function Variables({
       {charted.length > 0 && <Chart source={uuid} variables={charted} />}
       {explained && <Explained key={explained.uuid} source={{ uuid, name }} variable={explained} />}
       {rows.length > 0 && (
-        <Wide label="Table of variables">
-          <table class="plain">
-            <thead>
-              <tr>
-                {["Variable", "Value", "Line", "Quality", "Type", "Address"].map((label) => (
-                  <th key={label} scope="col">
-                    {label}
-                  </th>
-                ))}
-              </tr>
-            </thead>
-            <tbody>
-              {rows.map((row) => (
-                <VariableRow
-                  key={row.uuid}
-                  row={row}
-                  isCharted={charted.some((one) => one.uuid === row.uuid)}
-                  isExplained={explained?.uuid === row.uuid}
-                  toggle={() => toggle(row)}
-                  explain={() => setExplained(explained?.uuid === row.uuid ? undefined : row)}
-                />
-              ))}
-            </tbody>
-          </table>
-        </Wide>
+        <Table label="Table of variables" columns={["Variable", "Value", "Line", "Quality", "Type", "Address"]}>
+          {rows.map((row) => (
+            <VariableRow
+              key={row.uuid}
+              row={row}
+              isCharted={charted.some((one) => one.uuid === row.uuid)}
+              isExplained={explained?.uuid === row.uuid}
+              toggle={() => toggle(row)}
+              explain={() => setExplained(explained?.uuid === row.uuid ? undefined : row)}
+            />
+          ))}
+        </Table>
       )}
       {pages > 1 && (
         <nav aria-label="Pages of variables">
@@ -253,26 +240,15 @@ function Plan({ plan, word }: { readonly plan: ToldPlan | null | undefined; read
               </Fact>
             ))}
           </Facts>
-          <Wide label="Requests of the plan">
-            <table class="plain numbers">
-              <thead>
-                <tr>
-                  <th scope="col">Request</th>
-                  <th scope="col">Variables</th>
-                  <th scope="col">Bytes</th>
-                </tr>
-              </thead>
-              <tbody>
-                {plan.requests.map(({ words, variables, bytes }, i) => (
-                  <tr key={i}>
-                    <th scope="row">{words}</th>
-                    <td>{variables}</td>
-                    <td>{bytes}</td>
-                  </tr>
-                ))}
-              </tbody>
-            </table>
-          </Wide>
+          <Table label="Requests of the plan" columns={["Request", "Variables", "Bytes"]} hasNumbers>
+            {plan.requests.map(({ words, variables, bytes }, i) => (
+              <tr key={i}>
+                <th scope="row">{words}</th>
+                <td>{variables}</td>
+                <td>{bytes}</td>
+              </tr>
+            ))}
+          </Table>
           {plan.more > 0 && (
             <p>
               … {plan.more} more requests, see <OwnCommand verb="plan" words={`${word} --requests`} />

@@ -172,9 +172,37 @@ export const Fact = ({
 export const countWords = (count: number): string => String(count).replace(/\B(?=(\d{3})+$)/g, "\u202f");
 
 /** A region that scrolls sideways, by keyboard too. `label`: its name for a screen reader. */
-export const Wide = ({ label, children }: { readonly label: string; readonly children: ComponentChildren }): JSX.Element => (
+const Wide = ({ label, children }: { readonly label: string; readonly children: ComponentChildren }): JSX.Element => (
   // biome-ignore lint/a11y/noNoninteractiveTabindex: a region that scrolls is reached by keyboard only with one (WCAG 2.1.1)
   <div class="wide" tabIndex={0} role="region" aria-label={label}>
     {children}
   </div>
+);
+
+/** A table that may scroll sideways. `label`: for screen readers. */
+export const Table = ({
+  label,
+  columns,
+  hasNumbers = false,
+  children,
+}: {
+  readonly label: string;
+  readonly columns: readonly string[];
+  readonly hasNumbers?: boolean;
+  readonly children: ComponentChildren;
+}): JSX.Element => (
+  <Wide label={label}>
+    <table class={hasNumbers ? "plain numbers" : "plain"}>
+      <thead>
+        <tr>
+          {columns.map((column) => (
+            <th key={column} scope="col">
+              {column}
+            </th>
+          ))}
+        </tr>
+      </thead>
+      <tbody>{children}</tbody>
+    </table>
+  </Wide>
 );

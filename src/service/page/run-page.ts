@@ -29,7 +29,7 @@ interface Served {
   close(): Promise<void>;
 }
 
-/** The page in a thread of its own: serves it from `listen` until `stop` comes. What keeps it from listening is told, and tried again. Never rejects. */
+/** The page in a thread of its own: serves it from `listen` until `stop` comes. It tells what keeps it from listening, and tries again. Never rejects. */
 export async function runPage(port: MessagePort, options: RunPageOptions): Promise<void> {
   const post = (message: FromPage): void => port.postMessage(message);
   const log = logOver(post);
