@@ -75,6 +75,15 @@ const TAG_TABLE = `<?xml version='1.0' encoding='utf-8'?>
 </Tagtable>
 `;
 
+const OPENNESS = `<?xml version="1.0" encoding="utf-8"?>
+<Document><Engineering version="V18" /><SW.Tags.PlcTagTable ID="0"><AttributeList><Name>Default tag table</Name></AttributeList><ObjectList>
+<SW.Tags.PlcTag ID="1" CompositionName="Tags"><AttributeList><DataTypeName>Int</DataTypeName><ExternalAccessible>true</ExternalAccessible>
+<LogicalAddress>%MW2</LogicalAddress><Name>Level</Name></AttributeList></SW.Tags.PlcTag>
+</ObjectList></SW.Tags.PlcTagTable></Document>
+`;
+const SDF = '"Level","%MW2","Int","True","True","False","","","True"\n';
+const OLD_SDF = '"Level","MW      2","INT",""\n';
+
 test("configurations of Telegraf, Home Assistant, Node-RED, Neuron, CX-Programmer and TIA Portal are imported, and their values read from the simulators", {
   timeout: 60_000,
 }, async () => {
@@ -150,5 +159,11 @@ test("configurations of Telegraf, Home Assistant, Node-RED, Neuron, CX-Programme
     ["On", true, true],
     ["Lamp", true, true],
   ]);
-  expect(await taken("tags.xml", "s7", TAG_TABLE)).toEqual([["Level", 321, 321]]);
+  for (const [name, content] of [
+    ["tags.xml", TAG_TABLE],
+    ["openness.xml", OPENNESS],
+    ["tags.sdf", SDF],
+    ["symbols.sdf", OLD_SDF],
+  ] as const)
+    expect(await taken(name, "s7", content)).toEqual([["Level", 321, 321]]);
 });
