@@ -187,6 +187,12 @@ export interface Session<A = unknown, R extends Request<A> = Request<A>, L exten
   discover?(ctx: DriverContext): AsyncIterable<Discovered>;
   /** A sentence by the device about itself, for a person who probes it. Not passed on to the session worker. Absent: nothing. */
   readonly about?: string;
+  /**
+   * Asks what answers at this point who it is: maker, model, revision, in a sentence. For a person who probes it, once the values are read: the device may
+   * not know the request, and the connection may be lost over it. Throws as `read` does. Not passed on to the session worker. Absent: the
+   * protocol has no such request.
+   */
+  identify?(point: Point<A>, ctx: DriverContext): Promise<string>;
   /** Sizes and rights that the device gave this session, in its protocol's words, for the same person. Not passed on either. Absent: it gives none. */
   readonly granted?: string;
   /** Warnings while the session is healthy: one sentence each, without secrets. Absent: none. */
@@ -419,6 +425,15 @@ export function defineDriver<D, S, A, R extends Request<A>, L extends Limits>(dr
               return boundedConfirmation(await session.confirm?.(points, withinMs, confirmCtx));
             } catch (error) {
               throw bounded(toReasonError(named(error)));
+            }
+          },
+        }),
+        ...(session.identify && {
+          identify: async (point, identifyCtx) => {
+            try {
+              return clip((await session.identify?.(point, identifyCtx)) ?? "");
+            } catch (error) {
+              throw failureIn(error, identifyCtx);
             }
           },
         }),

@@ -62,7 +62,7 @@ describe("parseAddress", () => {
   it.each([
     ["", "expected [unit/]area:number"],
     ["holding:65536", "the last one is 65535"],
-    ["register:1", "expected coil, discrete, holding or input"],
+    ["register:1", "expected coil, discrete, holding, input, holding32, input32 or file<number>"],
     ["256/holding:1", "0 to 255"],
     ["holding:1.16", "0 to 15"],
     ["coil:1.0", "leave out .0"],

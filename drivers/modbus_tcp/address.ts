@@ -5,7 +5,7 @@ import { type Coding, type CodingName, codingOf } from "../lib/coded-numbers.ts"
 import type { Encoding } from "../lib/encoding.ts";
 import { parseOrAnswer } from "../lib/spellings.ts";
 import { addressInvalid, alternatives, quote, typeMismatch } from "../lib/text.ts";
-import { ADDRESS_SPACE, type Area, FUNCTION_OF, type FunctionCode } from "./frames.ts";
+import { ADDRESS_SPACE, type Area, FUNCTION_OF, type FunctionCode, MAX_COUNT, MAX_WIDE_COUNT, RECORD_SPACE } from "./frames.ts";
 import type { ModbusSettings } from "./settings.ts";
 import { FORMS } from "./spellings.ts";
 import { parseType } from "./types.ts";
@@ -24,14 +24,27 @@ export interface ModbusAddress {
   readonly coding?: CodingName;
   /** Encoding of a text. */
   readonly encoding?: Encoding;
+  /** True: a register has 32 bits, and `start` and `length` count such registers (Enron, Daniel). */
+  readonly isWide?: boolean;
+  /** Number of the file whose records these are. */
+  readonly file?: number;
 }
 
 const FORM =
-  "expected [unit/]area:number[.bit][[count]][@order] with the area holding, input, coil or discrete and the number from 0, for example holding:100, 3/input:7.0 or holding:10[4]@CDAB; or 40001, 400001 and the like";
-const AREA_FORM = /^(?:(\d{1,3})\/)?(?:([a-z]+):(\d{1,5})|(\d{5,6}))(?:\.(\d{1,2}))?(?:\[(\d{1,5})\])?(?:@([a-z]{4}))?$/i;
+  "expected [unit/]area:number[.bit][[count]][@order] with the area holding, input, coil, discrete, holding32, input32 or file<number> and the number from 0, for example holding:100, 3/input:7.0, file4:10 or holding:10[4]@CDAB; or 40001, 400001 and the like";
+const AREA_FORM = /^(?:(\d{1,3})\/)?(?:([a-z]+)(\d{0,5}):(\d{1,5})|(\d{5,6}))(?:\.(\d{1,2}))?(?:\[(\d{1,5})\])?(?:@([a-z]{4}))?$/i;
 const AREA_OF_DIGIT: Readonly<Record<string, Area>> = { 0: "coil", 1: "discrete", 3: "input", 4: "holding" };
 const DEFAULT_REGISTER: DataType = { scalar: "uint16" };
+const DEFAULT_WIDE: DataType = { scalar: "uint32" };
 const DEFAULT_BIT: DataType = { scalar: "bool" };
+
+/** The area and the first register of an address. */
+interface Place {
+  readonly area: Area;
+  readonly start: number;
+  readonly isWide?: boolean;
+  readonly file?: number;
+}
 
 interface Parsed {
   readonly address: ModbusAddress;
@@ -49,28 +62,35 @@ export const parseAddress = (text: string, type: DataType | undefined, settings:
 function parseOwn(text: string, type: DataType | undefined, settings: ModbusSettings): Parsed {
   const match = AREA_FORM.exec(text.trim());
   if (!match) throw addressInvalid(text, FORM);
-  const [, unitText, areaText, numberText, digits, bitText, countText, orderText] = match;
-  const place = digits === undefined ? { area: areaOf(text, areaText), start: Number(numberText) } : numbered(text, digits);
+  const [, unitText, areaText, suffix, numberText, digits, bitText, countText, orderText] = match;
+  const place: Place = digits === undefined ? placeOf(text, areaText, suffix, Number(numberText)) : numbered(text, digits);
   const unit = unitText === undefined ? settings.unit : Number(unitText);
   if (unit > 255) throw addressInvalid(text, `the unit is ${unit}, it must be 0 to 255`);
+  if (unit === 0 && settings.framing === "rtu")
+    throw addressInvalid(text, "the unit is 0, to which no device answers on a serial line; expected 1 to 247");
   const bits = place.area === "coil" || place.area === "discrete";
   const bit = bitText === undefined ? undefined : Number(bitText);
   if (bit !== undefined && bits) throw addressInvalid(text, `a ${place.area} has no bits; leave out .${bit}`);
   if (bit !== undefined && bit > 15) throw addressInvalid(text, `the bit is ${bit}, a register has 0 to 15`);
   const order = orderOf(text, orderText) ?? settings.order;
   const coding = type && codingOf(type);
-  const whole = withCount(text, plain(type) ?? (bits || bit !== undefined ? DEFAULT_BIT : DEFAULT_REGISTER), countText);
-  const length = coding ? codedLength(text, coding, whole, bits, bit) : lengthOf(text, whole, bits, bit);
-  if (place.start + length > ADDRESS_SPACE)
-    throw addressInvalid(text, `it needs ${place.area} ${place.start} to ${place.start + length - 1}, the last one is 65535`);
-  const [most, setting] = bits ? [settings.max_coils, "max_coils"] : [settings.max_registers, "max_registers"];
+  const standard = bits || bit !== undefined ? DEFAULT_BIT : place.isWide === true ? DEFAULT_WIDE : DEFAULT_REGISTER;
+  const whole = withCount(text, plain(type) ?? standard, countText);
+  const registers = coding ? codedLength(text, coding, whole, bits, bit) : lengthOf(text, whole, bits, bit);
+  const length = place.isWide === true ? wideLength(text, whole, registers, coding, bit) : registers;
+  const space = place.file === undefined ? ADDRESS_SPACE : RECORD_SPACE;
+  if (place.start + length > space)
+    throw addressInvalid(text, `it needs ${place.area} ${place.start} to ${place.start + length - 1}, the last one is ${space - 1}`);
+  const [most, setting] = mostOf(place, bits, settings);
   if (length > most)
     throw typeMismatch(
       text,
-      `${coding?.name ?? formatDataType(whole)} takes ${length} ${bits ? "coils" : "registers"}, one read holds ${most} (${setting})`,
+      `${coding?.name ?? formatDataType(whole)} takes ${length} ${bits ? "coils" : "registers"}, one read holds ${most}${setting}`,
     );
   const address: ModbusAddress = {
     ...{ unit, functionCode: FUNCTION_OF[place.area], start: place.start, length, bit, order },
+    ...(place.isWide === true && { isWide: true }),
+    ...(place.file !== undefined && { file: place.file }),
     ...(coding && { coding: coding.name }),
     ...(whole.scalar === "string" && { encoding: settings.encoding }),
   };
@@ -87,12 +107,16 @@ const plain = (type: DataType | undefined): DataType | undefined => {
 /** The registers of a variable, and what they say in each order; undefined for coils and discrete inputs. Pure. */
 export function wireOf(address: ModbusAddress, { scalar, count = 1 }: DataType): WirePlaces<ModbusAddress> | undefined {
   if (address.functionCode <= 2) return undefined;
+  const isWide = address.isWide === true;
   // In one register, the order of words says nothing.
-  const isShort = scalar === "bool" || scalar === "string" || address.length === count;
+  const isShort = scalar === "bool" || scalar === "string" || (!isWide && address.length === count);
   const orders = isShort ? WORD_ORDERS.slice(0, 2) : WORD_ORDERS;
   const isSame = (order: WordOrder): boolean => order === address.order || (isShort && isSwapped(order) === isSwapped(address.order));
   return {
-    bytes: { address: { ...wordsOnly(address), bit: undefined, order: "ABCD" }, type: { scalar: "uint16", count: address.length } },
+    bytes: {
+      address: { ...wordsOnly(address), bit: undefined, order: "ABCD" },
+      type: { scalar: "uint16", count: address.length * (isWide ? 2 : 1) },
+    },
     orders: orders.map((order) => ({ order, isConfigured: isSame(order), address: { ...address, order } })),
   };
 }
@@ -106,7 +130,8 @@ const UNITS_OF_DEVICES = [255, 0, 1] as const;
 
 /** The unit of an address, and its place in the units of devices that have no unit of their own. Pure. */
 export function otherParts(address: ModbusAddress): ReturnType<NonNullable<Driver<unknown, unknown, ModbusAddress>["otherParts"]>> {
-  const area = Object.entries(FUNCTION_OF).find(([, code]) => code === address.functionCode)?.[0];
+  const word = Object.entries(FUNCTION_OF).find(([, code]) => code === address.functionCode)?.[0];
+  const area = `${word}${address.isWide === true ? 32 : (address.file ?? "")}`;
   const others = UNITS_OF_DEVICES.filter((unit) => unit !== address.unit).map((unit) => ({
     part: `unit ${unit}`,
     advice: `write ${unit}/${area}:… in the addresses, or set unit to ${unit} for all of them`,
@@ -118,11 +143,35 @@ export function otherParts(address: ModbusAddress): ReturnType<NonNullable<Drive
 
 const isSwapped = (order: WordOrder): boolean => order === "BADC" || order === "DCBA";
 
-function areaOf(text: string, word: string | undefined): Area {
-  const area = word?.toLowerCase();
-  if (area === "holding" || area === "input" || area === "coil" || area === "discrete") return area;
-  throw addressInvalid(text, `the area is ${quote(word ?? "")}, expected ${alternatives(Object.keys(FUNCTION_OF))}`);
+/** The place by the word of its area and the digits behind that: `holding`, `holding32`, `file4`. */
+function placeOf(text: string, word = "", suffix = "", start: number): Place {
+  const area = word.toLowerCase();
+  if (area === "file") {
+    const file = Number(suffix);
+    if (file < 1 || file > 65_535) throw addressInvalid(text, "the file has a number from 1 to 65535, for example file4:10");
+    return { area, start, file };
+  }
+  if ((area === "holding" || area === "input") && suffix === "32") return { area, start, isWide: true };
+  if (suffix === "" && (area === "holding" || area === "input" || area === "coil" || area === "discrete")) return { area, start };
+  const known = [...Object.keys(FUNCTION_OF).filter((one) => one !== "file"), "holding32", "input32", "file<number>"];
+  throw addressInvalid(text, `the area is ${quote(word + suffix)}, expected ${alternatives(known)}`);
 }
+
+/** The most that one read of this area holds, and the setting for it in words. */
+function mostOf({ isWide, file }: Place, bits: boolean, { max_coils, max_registers }: ModbusSettings): [number, string] {
+  if (bits) return [max_coils, " (max_coils)"];
+  if (isWide === true) return [Math.max(1, Math.min(MAX_WIDE_COUNT, max_registers >> 1)), " of 32 bits (max_registers counts those of 16)"];
+  return file !== undefined && max_registers > MAX_COUNT[20] ? [MAX_COUNT[20], ""] : [max_registers, " (max_registers)"];
+}
+
+/** Registers of 32 bits, in each of which one element lies, or half of one. */
+function wideLength(text: string, { scalar }: DataType, registers: number, coding: Coding | undefined, bit: number | undefined): number {
+  const isWhole = scalar === "int32" || scalar === "uint32" || scalar === "float32" || NUMBER_64.has(scalar);
+  if (isWhole && coding === undefined && bit === undefined) return registers / 2;
+  throw typeMismatch(text, "a register of 32 bits holds int32, uint32 or float32, and two of them int64, uint64 or float64");
+}
+
+const NUMBER_64: ReadonlySet<string> = new Set(["int64", "uint64", "float64"]);
 
 /** `40001` and `400001`: a digit for the area, then the number from 1. */
 function numbered(text: string, digits: string): { readonly area: Area; readonly start: number } {

@@ -24,10 +24,10 @@ export function decoderOf(address: ModbusAddress, type: DataType, known: Decoder
 }
 
 /** Where a variable begins in an answer whose first register (or coil) is `firstOfAnswer`: a bit number for bits, a byte number for all else. */
-export function offsetOf({ start, bit }: ModbusAddress, { scalar }: DataType, firstOfAnswer: number): number {
+export function offsetOf({ start, bit, isWide }: ModbusAddress, { scalar }: DataType, firstOfAnswer: number): number {
   const offset = start - firstOfAnswer;
   if (scalar === "bool") return bit === undefined ? offset : offset * 16 + bit;
-  return offset * 2;
+  return offset * (isWide === true ? 4 : 2);
 }
 
 function makeDecoder(address: ModbusAddress, type: DataType): Decoder {

@@ -1,16 +1,19 @@
 import { countOf } from "../../src/base/number.ts";
 import { sleep } from "../../src/base/timer.ts";
 import { DETAILS, type ModbusTcpDetails } from "../../src/model/details.ts";
-import { defineDriver } from "../driver.ts";
+import { warning } from "../../src/model/warning.ts";
+import { type DriverContext, defineDriver } from "../driver.ts";
 import { openTcp } from "../lib/tcp.ts";
 import { type ModbusAddress, otherParts, parseAddress, wireOf } from "./address.ts";
 import { facts } from "./facts.ts";
 import { FirstRequest } from "./first-request.ts";
 import { frameWords } from "./frame-words.ts";
-import { linkModbus } from "./link.ts";
+import { linkModbus, type ModbusCarrier, tcpCarrier } from "./link.ts";
+import { lockStepCarrier } from "./lock-step.ts";
 import { describeRead, limitsOf, type ModbusLimits, type ModbusRead, plan, planSteps } from "./plan.ts";
 import { type ModbusSettings, settingsSchema } from "./settings.ts";
 import { parseType } from "./types.ts";
+import { openUdpCarrier } from "./udp-carrier.ts";
 
 // The same limits for the same settings: the agent plans again when they are others.
 const limitsOfSettings = new WeakMap<ModbusSettings, ModbusLimits>();
@@ -20,10 +23,17 @@ function knownLimits(settings: ModbusSettings): ModbusLimits {
   return known;
 }
 
-const grantedWords = ({ max_registers, max_coils, in_flight }: ModbusSettings): string =>
-  `nothing, since the protocol has no set-up; by the settings, reads of ${max_registers} registers or ${max_coils} coils, ${countOf(in_flight, "request")} at once`;
+const grantedWords = (settings: ModbusSettings): string =>
+  `nothing, since the protocol has no set-up; by the settings, reads of ${settings.max_registers} registers or ${settings.max_coils} coils, ${countOf(knownLimits(settings).inFlight, "request")} at once`;
 
-const endpoint = ({ host, port }: ModbusTcpDetails) => ({ host, port, transport: "tcp" as const });
+const endpoint = ({ host, port }: ModbusTcpDetails, { transport }: ModbusSettings) => ({ host, port, transport });
+
+async function openCarrier(details: ModbusTcpDetails, settings: ModbusSettings, ctx: DriverContext): Promise<ModbusCarrier> {
+  if (settings.transport === "udp") return openUdpCarrier(endpoint(details, settings), settings, ctx);
+  const connection = await openTcp(endpoint(details, settings), ctx);
+  if (settings.framing !== "tcp") return lockStepCarrier(connection, ctx, settings.framing);
+  return tcpCarrier(connection, ctx, new FirstRequest(ctx, settings.repeat_first));
+}
 
 export default defineDriver<ModbusTcpDetails, ModbusSettings, ModbusAddress, ModbusRead, ModbusLimits>({
   type: facts.type,
@@ -35,15 +45,23 @@ export default defineDriver<ModbusTcpDetails, ModbusSettings, ModbusAddress, Mod
   maxConnections: 1,
   endpoint,
   keepsConnection: ({ ephemeral_connections }) => !ephemeral_connections,
-  // Nothing of the settings belongs to the connection: units, orders and sizes are each request's own.
-  connectionKey: () => "modbus_tcp",
+  // Units, orders and sizes are each request's own.
+  connectionKey: (_details, { transport, framing }) => `modbus_tcp ${transport} ${framing}`,
+  warningsOf(_details, { transport, framing, in_flight, repeat_first }) {
+    const hasNone = (name: string, because: string) => warning("setting_without_effect", `${name} has no effect: ${because}`, name);
+    return [
+      ...(framing !== "tcp" && in_flight > 1 ? [hasNone("in_flight", `with framing ${framing} one request is under way`)] : []),
+      ...(repeat_first && framing !== "tcp" ? [hasNone("repeat_first", "two answers could not be told apart")] : []),
+      ...(repeat_first && framing === "tcp" && transport === "udp" ? [hasNone("repeat_first", "it is for TCP")] : []),
+    ];
+  },
   limits: (_granted, settings) => knownLimits(settings),
   parseType,
   parseAddress,
   describe: describeRead,
   frameWords,
   wireOf,
-  answerBytes: ({ functionCode, count }) => (functionCode <= 2 ? Math.ceil(count / 8) : count * 2),
+  answerBytes: ({ functionCode, count, isWide }) => (functionCode <= 2 ? Math.ceil(count / 8) : count * (isWide === true ? 4 : 2)),
   plan,
   planSteps,
   otherParts,
@@ -62,8 +80,8 @@ export default defineDriver<ModbusTcpDetails, ModbusSettings, ModbusAddress, Mod
     }
   },
   async connect({ details, settings }, ctx) {
-    const connection = await openTcp(endpoint(details), ctx);
-    const link = linkModbus(connection, ctx, new FirstRequest(ctx, settings.repeat_first));
+    const carrier = await openCarrier(details, settings, ctx);
+    const link = linkModbus(carrier);
     return {
       limits: knownLimits(settings),
       granted: grantedWords(settings),
@@ -72,8 +90,9 @@ export default defineDriver<ModbusTcpDetails, ModbusSettings, ModbusAddress, Mod
         if (waitMs > 0) await sleep(waitMs, readCtx.signal);
         return link.read(request, readCtx);
       },
-      alive: () => connection.alive(),
-      close: () => connection.close(),
+      identify: ({ address }, identifyCtx) => link.identify(address.unit, identifyCtx),
+      alive: () => carrier.alive(),
+      close: () => carrier.close(),
     };
   },
 });

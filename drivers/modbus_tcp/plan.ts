@@ -5,17 +5,15 @@ import { sortSteps } from "../lib/sort.ts";
 import { groupSpansSteps } from "../lib/spans.ts";
 import type { ModbusAddress } from "./address.ts";
 import { type Decoder, type Decoders, decoderOf, offsetOf } from "./decode.ts";
-import { ADDRESS_SPACE, AREA_WORDS, type FunctionCode, MAX_COUNT } from "./frames.ts";
+import { ADDRESS_SPACE, AREA_WORDS, MAX_COUNT, MAX_WIDE_COUNT, type Wanted } from "./frames.ts";
 import type { ModbusSettings } from "./settings.ts";
 
 /** One read: `count` registers or coils from `start`. `decoders[i]` and `offsets[i]` belong to `points[i]`. */
-export interface ModbusRead extends Request<ModbusAddress> {
-  readonly unit: number;
+export interface ModbusRead extends Request<ModbusAddress>, Wanted {
   /** The unit in words. */
   readonly part: string;
-  readonly functionCode: FunctionCode;
-  readonly start: number;
-  readonly count: number;
+  /** True: its registers have 32 bits each. */
+  readonly isWide?: boolean;
   readonly decoders: readonly Decoder[];
   readonly offsets: Int32Array;
   /** Least time since the last answer on the connection, ms. */
@@ -35,7 +33,8 @@ export function limitsOf(settings: ModbusSettings): ModbusLimits {
   return {
     maxPoints: ADDRESS_SPACE,
     maxBytes: Math.max(settings.max_registers * 2, Math.ceil(settings.max_coils / 8)),
-    inFlight: settings.in_flight,
+    // An answer without the id of its request is proven by being the only one that is due.
+    inFlight: settings.framing === "tcp" ? settings.in_flight : 1,
     maxRegisters: settings.max_registers,
     maxCoils: settings.max_coils,
     maxGap: settings.max_gap,
@@ -50,7 +49,7 @@ export const plan = (points: readonly Point<ModbusAddress>[], limits: ModbusLimi
 
 /** plan in steps. */
 export function* planSteps(points: readonly Point<ModbusAddress>[], limits: ModbusLimits, apart?: ReadonlySet<Point>): Steps<ModbusRead[]> {
-  const areas = yield* groupSteps(points, ({ address }) => address.unit * 8 + address.functionCode);
+  const areas = yield* groupSteps(points, ({ address }) => areaKey(address));
   const decoders: Decoders = new Map();
   const reads: ModbusRead[] = [];
   for (const [, area] of [...areas].sort(([a], [b]) => a - b)) {
@@ -58,6 +57,10 @@ export function* planSteps(points: readonly Point<ModbusAddress>[], limits: Modb
   }
   return reads;
 }
+
+/** Unit, function, then the width of registers and the file: what lies in one address space has the same number. */
+const areaKey = ({ unit, functionCode, isWide, file = 0 }: ModbusAddress): number =>
+  ((unit * 32 + functionCode) * 2 + (isWide === true ? 1 : 0)) * 65_536 + file;
 
 function* readsOf(
   area: readonly Point<ModbusAddress>[],
@@ -67,12 +70,13 @@ function* readsOf(
 ): Steps<ModbusRead[]> {
   const first = area[0]?.address;
   if (!first) return [];
-  const { unit, functionCode } = first;
+  const { unit, functionCode, isWide = false, file } = first;
   const bits = functionCode <= 2;
+  const perItem = isWide ? 2 : 1;
   const length = Math.min(
-    MAX_COUNT[functionCode],
-    bits ? limits.maxCoils : limits.maxRegisters,
-    bits ? limits.maxBytes * 8 : limits.maxBytes >> 1,
+    isWide ? MAX_WIDE_COUNT : MAX_COUNT[functionCode],
+    bits ? limits.maxCoils : Math.max(1, Math.floor(limits.maxRegisters / perItem)),
+    bits ? limits.maxBytes * 8 : Math.max(1, Math.floor(limits.maxBytes / (2 * perItem))),
   );
   const gap = bits ? limits.maxGapCoils : limits.maxGap;
   // Points on one span keep the order of the layout, so that the plan does not depend on the order they come in.
@@ -84,6 +88,8 @@ function* readsOf(
       unit,
       part: `unit ${unit}`,
       functionCode,
+      ...(file !== undefined && { file }),
+      ...(isWide && { isWide }),
       start: group.start,
       count: group.length,
       points: group.items,
@@ -97,12 +103,8 @@ function* readsOf(
 }
 
 /** `holding registers 10..12 of unit 1`. */
-export function describeRead({
-  unit,
-  functionCode,
-  start,
-  count,
-}: Omit<ModbusRead, "points" | "decoders" | "offsets" | "part" | "pauseMs">): string {
-  const words = AREA_WORDS[functionCode];
-  return `${count === 1 ? `${words.slice(0, -1)} ${start}` : `${words} ${start}..${start + count - 1}`} of unit ${unit}`;
+export function describeRead({ unit, functionCode, start, count, file, isWide }: Wanted & Pick<ModbusRead, "isWide">): string {
+  const words = `${AREA_WORDS[functionCode]}`;
+  const which = count === 1 ? `${words.slice(0, -1)} ${start}` : `${words} ${start}..${start + count - 1}`;
+  return `${which}${isWide === true ? " (32 bits each)" : ""}${file === undefined ? "" : ` of file ${file}`} of unit ${unit}`;
 }

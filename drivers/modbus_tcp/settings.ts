@@ -4,6 +4,13 @@ import { AUTO, encodingSetting } from "../lib/encoding.ts";
 
 /** The local options of a Modbus TCP source. */
 export const settingsSchema = z.strictObject({
+  transport: z.enum(["tcp", "udp"]).default("tcp").describe("What carries the frames: tcp, or udp with one frame in a datagram"),
+  framing: z
+    .enum(["tcp", "tcp_without_ids", "rtu"])
+    .default("tcp")
+    .describe(
+      "tcp: with the header of Modbus TCP; rtu: as on a serial line, with a CRC (serial servers in transparent mode); tcp_without_ids: for devices that answer with another transaction id. The last two have one request under way",
+    ),
   unit: z.int().min(0).max(255).default(1).describe("Unit id of addresses that name none: 0 to 255"),
   order: z
     .enum(WORD_ORDERS)

@@ -1,8 +1,9 @@
+import dgram from "node:dgram";
 import type { Socket } from "node:net";
 import { DeviceServer } from "../../simulators/kit/device-server.ts";
 import { type Cut, FramedConnection } from "../../simulators/kit/framed-connection.ts";
 import type { Value } from "../../src/model/value.ts";
-import type { Simulator, StartSimulator } from "../simulator.ts";
+import type { Listening, Simulator, StartSimulator } from "../simulator.ts";
 
 /** A register (0..65535) or a coil (0 or 1); a function of the time in ms since the start changes by itself. */
 export type Cell = number | ((ms: number) => number);
@@ -15,6 +16,12 @@ export interface PlantUnit {
   readonly input?: Table;
   readonly coil?: Table;
   readonly discrete?: Table;
+  /** Holding registers of 32 bits, by the register that a read begins with. */
+  readonly holding32?: Table;
+  /** Records by file. */
+  readonly files?: ReadonlyMap<number, Table>;
+  /** Vendor, product code, revision. Absent: the unit does not know function 43. */
+  readonly identification?: readonly string[];
 }
 
 export interface PlantRequest {
@@ -39,6 +46,10 @@ export type Misbehaviour =
 export interface ModbusPlantOptions {
   readonly port?: number;
   readonly host?: string;
+  /** Absent: TCP. */
+  readonly transport?: "tcp" | "udp";
+  /** `rtu`: unit, PDU and CRC. `zero_ids`: every answer has the transaction id 0. Absent: with a header. */
+  readonly framing?: "rtu" | "zero_ids";
   readonly units: ReadonlyMap<number, PlantUnit>;
   /** Registers in one read; more answers exception 3. */
   readonly maxRegisters?: number;
@@ -98,6 +109,24 @@ export function putChanging(table: Table, address: number, type: NumberType, val
 
 const AREA_OF_FUNCTION = { 1: "coil", 2: "discrete", 3: "holding", 4: "input" } as const;
 
+/** MODBUS over Serial Line V1.02, 6.2.2, bit by bit. */
+export function checksum(bytes: Iterable<number>): readonly [low: number, high: number] {
+  let crc = 0xffff;
+  for (const byte of bytes) {
+    crc ^= byte;
+    for (let bit = 0; bit < 8; bit++) crc = crc % 2 === 1 ? (crc >> 1) ^ 0xa001 : crc >> 1;
+  }
+  return [crc % 256, crc >> 8];
+}
+
+/** Requests on a serial line have their length by function alone. */
+const cutSerial: Cut = (bytes) => {
+  if (bytes.length < 3) return "more";
+  const [, code = 0, count = 0] = bytes;
+  if (code === 20) return 5 + count;
+  return code === 43 ? 7 : code >= 1 && code <= 6 ? 8 : "wrong";
+};
+
 const cutFrame: Cut = (bytes) => {
   if (bytes.length < 8) return "more";
   const length = 6 + bytes.readUInt16BE(4);
@@ -108,8 +137,8 @@ class PlantConnection extends FramedConnection {
   readonly #serve: (connection: PlantConnection, frame: Buffer) => void;
   isBusy = false;
 
-  constructor(socket: Socket, isServed: boolean, serve: (connection: PlantConnection, frame: Buffer) => void) {
-    super(socket, cutFrame);
+  constructor(socket: Socket, cut: Cut, isServed: boolean, serve: (connection: PlantConnection, frame: Buffer) => void) {
+    super(socket, cut);
     this.isDeaf = !isServed;
     this.#serve = serve;
   }
@@ -137,15 +166,20 @@ export async function startModbusPlant(options: ModbusPlantOptions): Promise<Mod
   let accepted = 0;
   let requests = 0;
 
-  const serve = (connection: PlantConnection, frame: Buffer): void => {
+  const serve = (connection: Client, frame: Buffer): void => {
     requests++;
     if (connection.isBusy) return;
-    const unit = frame.readUInt8(6);
-    const functionCode = frame.readUInt8(7);
-    const readsCells = frame.length === 12 && functionCode >= 1 && functionCode <= 4;
-    const request = { unit, functionCode, start: readsCells ? frame.readUInt16BE(8) : 0, count: readsCells ? frame.readUInt16BE(10) : 0 };
+    const isSerial = options.framing === "rtu";
+    const body = isSerial ? frame.subarray(0, -2) : frame.subarray(6);
+    // A damaged request is left without an answer. MODBUS over Serial Line V1.02, 2.4.2.
+    if (isSerial && !frame.subarray(-2).equals(Buffer.from(checksum(body)))) return;
+    const [unit = 0, functionCode = 0] = body;
+    const readsCells = body.length === 6 && functionCode >= 1 && functionCode <= 4;
+    const request = { unit, functionCode, start: readsCells ? body.readUInt16BE(2) : 0, count: readsCells ? body.readUInt16BE(4) : 0 };
     const odd = options.misbehave?.(request);
     if (odd && "silent" in odd) return;
+    // The other units of a line are silent where one is missing.
+    if (isSerial && !options.units.has(unit)) return;
     if (odd && "hangUp" in odd) {
       connection.hangUp(odd.hangUp);
       return;
@@ -154,8 +188,10 @@ export async function startModbusPlant(options: ModbusPlantOptions): Promise<Mod
       connection.send(odd.bytes);
       return;
     }
-    const body = odd && "exception" in odd ? [functionCode | 0x80, odd.exception] : answerTo(request, options, performance.now() - began);
-    const answer = Buffer.from([...frame.subarray(0, 4), 0, body.length + 1, unit, ...body]);
+    const told =
+      odd && "exception" in odd ? [functionCode | 0x80, odd.exception] : answerTo(request, body, options, performance.now() - began);
+    const header = [...(options.framing === "zero_ids" ? [0, 0] : frame.subarray(0, 2)), 0, 0, 0, told.length + 1];
+    const answer = isSerial ? Buffer.from([unit, ...told, ...checksum([unit, ...told])]) : Buffer.from([...header, unit, ...told]);
     const aloneMs = options.oneAtATimeMs?.();
     if (aloneMs !== undefined) {
       connection.isBusy = true;
@@ -167,9 +203,11 @@ export async function startModbusPlant(options: ModbusPlantOptions): Promise<Mod
     else connection.send(odd && "change" in odd ? odd.change(answer) : answer);
   };
 
+  if (options.transport === "udp") return startDatagrams(options, serve, () => requests);
   const server: DeviceServer<PlantConnection> = new DeviceServer((socket) => {
     accepted++;
-    return new PlantConnection(socket, server.connections.size < (options.maxConnections ?? Number.POSITIVE_INFINITY), serve);
+    const isServed = server.connections.size < (options.maxConnections ?? Number.POSITIVE_INFINITY);
+    return new PlantConnection(socket, options.framing === "rtu" ? cutSerial : cutFrame, isServed, serve);
   });
   await server.listen(options);
   return {
@@ -184,26 +222,107 @@ export async function startModbusPlant(options: ModbusPlantOptions): Promise<Mod
   };
 }
 
+/** Who is answered: a connection, or the sender of datagrams. */
+type Client = Pick<PlantConnection, "isBusy" | "send" | "hangUp" | "after">;
+
+async function startDatagrams(
+  { port = 0, host = "127.0.0.1" }: ModbusPlantOptions,
+  serve: (client: Client, datagram: Buffer) => void,
+  requests: () => number,
+): Promise<ModbusPlant> {
+  const socket = dgram.createSocket("udp4");
+  const timers = new Set<NodeJS.Timeout>();
+  let isBusy = false;
+  socket.on("message", (datagram, { address, port: from }) => {
+    const client: Client = {
+      get isBusy() {
+        return isBusy;
+      },
+      set isBusy(value) {
+        isBusy = value;
+      },
+      send: (bytes) => socket.send(bytes, from, address, () => {}),
+      hangUp: () => {},
+      after(ms, then) {
+        const timer = setTimeout(() => {
+          timers.delete(timer);
+          then();
+        }, ms);
+        timers.add(timer);
+      },
+    };
+    if (datagram.length >= 4) serve(client, datagram);
+  });
+  await new Promise<void>((ready, failed) => socket.once("error", failed).bind(port, host, ready));
+  return {
+    port: socket.address().port,
+    connections: () => 0,
+    accepted: () => 0,
+    requests,
+    close() {
+      for (const timer of timers) clearTimeout(timer);
+      return new Promise((done) => socket.close(() => done()));
+    },
+  };
+}
+
 /** Function code and data of the answer, or the exception. */
-function answerTo({ unit, functionCode, start, count }: PlantRequest, options: ModbusPlantOptions, ms: number): number[] {
+function answerTo({ unit, functionCode, start, count }: PlantRequest, body: Buffer, options: ModbusPlantOptions, ms: number): number[] {
   const refuse = (code: number) => [functionCode | 0x80, code];
+  if (functionCode === 20) return recordsOf(options.units.get(unit), body, ms) ?? refuse(2);
+  if (functionCode === 43) return identificationOf(options.units.get(unit), body) ?? refuse(1);
   if (functionCode !== 1 && functionCode !== 2 && functionCode !== 3 && functionCode !== 4) return refuse(1);
   const held = options.units.get(unit);
   if (!held) return refuse(11);
   const table = held[AREA_OF_FUNCTION[functionCode]];
   if (!table) return refuse(1);
+  if (functionCode === 3 && held.holding32?.has(start)) {
+    const wide = cellsOf(held.holding32, start, count, ms);
+    return wide && count <= 62 ? [3, count * 4, ...wide.flatMap((value) => [...longOf(value)])] : refuse(2);
+  }
   const bits = functionCode <= 2;
   if (count < 1 || count > (bits ? 2000 : (options.maxRegisters ?? 125))) return refuse(3);
-  const values: number[] = [];
-  for (let address = start; address < start + count; address++) {
-    const cell = table.get(address);
-    if (cell === undefined) return refuse(2);
-    values.push(typeof cell === "number" ? cell : cell(ms));
-  }
+  const values = cellsOf(table, start, count, ms);
+  if (!values) return refuse(2);
   if (!bits) return [functionCode, count * 2, ...values.flatMap((value) => [(value >> 8) & 0xff, value & 0xff])];
   const bytes = new Array<number>(Math.ceil(count / 8)).fill(0);
   for (const [i, value] of values.entries()) if (value) bytes[i >> 3] = (bytes[i >> 3] ?? 0) | (1 << (i & 7));
   return [functionCode, bytes.length, ...bytes];
+}
+
+/** The cells of a range; undefined: one of them does not exist. */
+function cellsOf(table: Table, start: number, count: number, ms: number): number[] | undefined {
+  const values: number[] = [];
+  for (let address = start; address < start + count; address++) {
+    const cell = table.get(address);
+    if (cell === undefined) return undefined;
+    values.push(typeof cell === "number" ? cell : cell(ms));
+  }
+  return values;
+}
+
+function longOf(value: number): Buffer {
+  const bytes = Buffer.alloc(4);
+  bytes.writeUInt32BE(value);
+  return bytes;
+}
+
+/** Function 20: one group of records. */
+function recordsOf(unit: PlantUnit | undefined, body: Buffer, ms: number): number[] | undefined {
+  if (body.length !== 10 || body[2] !== 7 || body[3] !== 6) return undefined;
+  const table = unit?.files?.get(body.readUInt16BE(4));
+  const values = table && cellsOf(table, body.readUInt16BE(6), body.readUInt16BE(8), ms);
+  return values && [20, 2 + values.length * 2, 1 + values.length * 2, 6, ...values.flatMap((value) => [value >> 8, value & 0xff])];
+}
+
+/** Function 43/14: one object in each answer, so that a client has to ask on. */
+function identificationOf(unit: PlantUnit | undefined, body: Buffer): number[] | undefined {
+  const { identification } = unit ?? {};
+  const [object = 0] = body.subarray(4);
+  const text = identification?.[object];
+  if (!identification || text === undefined || body[2] !== 14 || body[3] !== 1) return undefined;
+  const hasMore = object + 1 < identification.length;
+  return [43, 14, 1, 1, hasMore ? 0xff : 0, hasMore ? object + 1 : 0, 1, object, text.length, ...Buffer.from(text, "latin1")];
 }
 
 const swapBytes = (register: number): number => ((register & 0xff) << 8) | (register >> 8);
@@ -218,6 +337,8 @@ function standardPlant(): { readonly units: ReadonlyMap<number, PlantUnit>; read
   const coil: Table = new Map();
   const discrete: Table = new Map();
   const second: Table = new Map();
+  const holding32: Table = new Map();
+  const records: Table = new Map();
   const variables: { address: string; type: string; value: Value }[] = [];
   const has = (address: string, type: string, value: Value) => variables.push({ address, type, value });
 
@@ -309,17 +430,37 @@ function standardPlant(): { readonly units: ReadonlyMap<number, PlantUnit>; read
   has("discrete:19", "bool", true);
   has("10021", "bool", false);
 
+  // Enron's numbering: whole numbers from 5001, floating point from 7001.
+  put(holding32, 5001, [70_000, 4_000_000_000]);
+  has("holding32:5001", "uint32", 70_000);
+  has("holding32:5002", "uint32", 4_000_000_000);
+  // -2.5 as IEEE 754 has it.
+  put(holding32, 7001, [0xc020_0000]);
+  has("holding32:7001", "float32", -2.5);
+  put(records, 9, [513, 514, ...registersOf("float32", 0.25)]);
+  has("file4:9[2]", "uint16", [513, 514]);
+  has("file4:11", "float32", 0.25);
+
   put(second, 0, [4242]);
   has("2/holding:0", "uint16", 4242);
 
   const units = new Map<number, PlantUnit>([
-    [1, { holding, input, coil, discrete }],
+    [
+      1,
+      {
+        ...{ holding, input, coil, discrete, holding32, files: new Map([[4, records]]) },
+        identification: ["Example Works", "PLC-7", "V2.11"],
+      },
+    ],
     [2, { holding: second }],
   ]);
   return { units, variables };
 }
 
-export const startSimulator: StartSimulator = async (options) => {
+export const startSimulator: StartSimulator = (options) => startFramed(options);
+
+/** Starts the device of `startSimulator` with another framing, over another transport. */
+export async function startFramed(options?: Listening & Pick<ModbusPlantOptions, "framing" | "transport">): Promise<Simulator> {
   const { units, variables } = standardPlant();
   const plant = await startModbusPlant({ ...options, units });
   return {
@@ -339,6 +480,10 @@ export const startSimulator: StartSimulator = async (options) => {
       "256/holding:1",
       "register:1",
       "coil:1.0",
+      "file:1",
+      "file4:10000",
+      "holding16:1",
+      "coil32:1",
       "40000",
       "50001",
       "465537",
@@ -348,4 +493,4 @@ export const startSimulator: StartSimulator = async (options) => {
     connections: plant.connections,
     close: plant.close,
   } satisfies Simulator;
-};
+}

@@ -129,6 +129,7 @@ function fieldsOf(line: string): ReadonlyMap<string, string> {
 const REGISTERS: readonly Area[] = ["holding", "input"];
 const ALL: readonly Area[] = ["holding", "input", "coil", "discrete"];
 const WHEN: Readonly<Record<Area, string>> = {
+  file: "for records of files",
   holding: "for holding registers",
   input: "for input registers",
   coil: "for coils",

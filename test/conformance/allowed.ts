@@ -1,28 +1,52 @@
+import { checksum } from "../../drivers/modbus_tcp/simulator.ts";
 import { wrongFins } from "./support/fins-frames.ts";
+
+/** A request without unit, header and CRC. */
+function modbusPdu(pdu: Buffer, at: number): string[] {
+  const code = pdu.readUInt8(0);
+  if (code === 20) return pdu.length === 9 && pdu[1] === 7 && pdu[2] === 6 ? [] : [`records in another form at ${at}`];
+  if (code === 43) return pdu.length === 4 && pdu[1] === 14 && pdu[2] === 1 ? [] : [`function 43 in another form at ${at}`];
+  if (![1, 2, 3, 4].includes(code) || pdu.length !== 5) return [`function ${code} with ${pdu.length} bytes at ${at}`];
+  const count = pdu.readUInt16BE(3);
+  return count >= 1 && count <= (code <= 2 ? 2000 : 125) ? [] : [`count ${count} of function ${code} at ${at}`];
+}
+
+function modbusFrames(sent: Buffer): string[] {
+  const wrong: string[] = [];
+  for (let at = 0; at < sent.length; ) {
+    if (sent.length - at < 8) return [...wrong, `${sent.length - at} bytes at ${at} are not a whole request`];
+    const [protocol, length] = [sent.readUInt16BE(at + 2), sent.readUInt16BE(at + 4)];
+    if (protocol !== 0 || length < 2 || at + 6 + length > sent.length)
+      return [...wrong, `protocol ${protocol} and length ${length} at ${at}`];
+    wrong.push(...modbusPdu(sent.subarray(at + 7, at + 6 + length), at));
+    at += 6 + length;
+  }
+  return wrong;
+}
+
+/** Unit, PDU, and a CRC (MODBUS over Serial Line V1.02, 6.2.2). */
+function modbusSerial(sent: Buffer): string[] {
+  const wrong: string[] = [];
+  for (let at = 0; at < sent.length; ) {
+    const code = sent[at + 1] ?? 0;
+    const end = at + (code === 20 ? 12 : code === 43 ? 7 : 8);
+    if (end > sent.length || !sent.subarray(end - 2, end).equals(Buffer.from(checksum(sent.subarray(at, end - 2)))))
+      return [...wrong, `function ${code} with a wrong CRC at ${at}`];
+    wrong.push(...modbusPdu(sent.subarray(at + 1, end - 2), at));
+    at = end;
+  }
+  return wrong;
+}
 
 /**
  * Which bytes a driver may send, decoded a second time and apart from the drivers' own fences: one entry per type in the
  * registry and of the tests. Takes all bytes of one connection; gives what is not a request that reads, in words.
  */
 export const ALLOWED: Readonly<Record<string, (sent: Buffer) => string[]>> = {
-  // MODBUS Application Protocol V1.1b3, 6.1 to 6.4: function, start, count. Nothing else reads without a side effect.
+  // MODBUS Application Protocol V1.1b3, 6.1 to 6.4, 6.14 and 6.21: what reads without a side effect; with a header, or as on a serial line.
   modbus_tcp(sent) {
-    const wrong: string[] = [];
-    let at = 0;
-    while (at < sent.length) {
-      if (sent.length - at < 12) return [...wrong, `${sent.length - at} bytes at ${at} are not a whole request`];
-      const [protocol, length, code, count] = [
-        sent.readUInt16BE(at + 2),
-        sent.readUInt16BE(at + 4),
-        sent.readUInt8(at + 7),
-        sent.readUInt16BE(at + 10),
-      ];
-      if (protocol !== 0 || length !== 6) return [...wrong, `protocol ${protocol} and length ${length} at ${at}`];
-      if (![1, 2, 3, 4].includes(code)) wrong.push(`function ${code} at ${at}`);
-      if (count < 1 || count > (code <= 2 ? 2000 : 125)) wrong.push(`count ${count} of function ${code} at ${at}`);
-      at += 6 + length;
-    }
-    return wrong;
+    const wrong = modbusFrames(sent);
+    return wrong.length > 0 && modbusSerial(sent).length === 0 ? [] : wrong;
   },
   // OPC 10000-6, 6.7 and 7.1, without security: the encoding of each request, from the NodeIds file of the specification. Nothing that
   // writes, calls, adds, deletes (but the session's own subscription) or changes history.

@@ -54,6 +54,13 @@ const S7_FORMS: readonly (readonly [parameters: readonly number[], data: readonl
   [[0, 0, 0, 0, 0, 0, 0xfd, 0, 0, 9, 0x50], []],
 ];
 
+/** Data of a Modbus request: start and count, one group of records, the basic identification. */
+const MODBUS_FORMS = [
+  [0, 0, 0, 1],
+  [7, 6, 0, 4, 0, 1, 0, 1],
+  [14, 1, 0],
+];
+
 const SESSION = 0x0000_0102;
 /** An S7CommPlus request in version 2 with this object and rest (notes of the wire in drivers/s7plus). */
 function s7plus(code: number, object: number, rest: string): Buffer {
@@ -111,8 +118,15 @@ const PROBES: Readonly<Record<string, Probe>> = {
     what: "function (MODBUS Application Protocol V1.1b3, 6)",
     codes: 0x100,
     digits: 2,
-    passes: (code) => modbusFence(Buffer.from([0, 1, 0, 0, 0, 6, 1, code, 0, 0, 0, 1])) === true,
-    names: { 1: "Read Coils", 2: "Read Discrete Inputs", 3: "Read Holding Registers", 4: "Read Input Registers" },
+    passes: (code) => MODBUS_FORMS.some((form) => modbusFence(Buffer.from([0, 1, 0, 0, 0, form.length + 2, 1, code, ...form])) === true),
+    names: {
+      1: "Read Coils",
+      2: "Read Discrete Inputs",
+      3: "Read Holding Registers",
+      4: "Read Input Registers",
+      20: "Read File Record (one group)",
+      43: "Read Device Identification (14, basic)",
+    },
   },
   opcua: {
     what: "service, by the encoding of its request (OPC 10000-6, NodeIds)",

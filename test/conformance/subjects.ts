@@ -1,7 +1,7 @@
 import path from "node:path";
 import type { AnyDriver, DriverEntry } from "../../drivers/driver.ts";
 import { DRIVERS } from "../../drivers/index.ts";
-import { startModbusPlant } from "../../drivers/modbus_tcp/simulator.ts";
+import { type ModbusPlantOptions, startFramed, startModbusPlant } from "../../drivers/modbus_tcp/simulator.ts";
 import type { Simulator, StartSimulator } from "../../drivers/simulator.ts";
 import { loadProfile } from "../../src/configuration/profile-file.ts";
 import type { Reason } from "../../src/model/reason.ts";
@@ -61,7 +61,7 @@ const RUNS = 4;
 const VALUES = Array.from({ length: IN_A_RUN * RUNS }, (_, i) => 1000 + i);
 
 /** Registers 0, 2, 4, then 14, 16, 18, and so on. */
-async function startModbusRanges(): Promise<RangeDevice> {
+async function startModbusRanges(framed: Pick<ModbusPlantOptions, "transport" | "framing"> = {}): Promise<RangeDevice> {
   const registerOf = (i: number) => Math.floor(i / IN_A_RUN) * 14 + (i % IN_A_RUN) * 2;
   const holding = new Map<number, number>();
   const lack = (before: readonly number[]) => {
@@ -71,7 +71,7 @@ async function startModbusRanges(): Promise<RangeDevice> {
     for (const i of before) holding.delete(registerOf(i) - 1);
   };
   lack([]);
-  const plant = await startModbusPlant({ units: new Map([[1, { holding }]]) });
+  const plant = await startModbusPlant({ ...framed, units: new Map([[1, { holding }]]) });
   const variables = VALUES.map((value, i) => ({ address: `holding:${registerOf(i)}`, type: "uint16", value }));
   return { port: plant.port, variables, lack, close: plant.close };
 }
@@ -98,7 +98,7 @@ async function startRackRanges(): Promise<RangeDevice> {
 
 const TRAITS: Readonly<Record<string, Traits>> = {
   modbus_tcp: {
-    ranges: startModbusRanges,
+    ranges: () => startModbusRanges(),
     items: "the device refuses a request as a whole",
     typeWords: "it has no words of its own for types",
   },
@@ -231,6 +231,15 @@ const registered = (type: string, entry: DriverEntry): Subject => ({
 /** Over the transport that is not the first choice. */
 const FINS_UDP: Subject = { ...registered("fins", DRIVERS["fins"] as DriverEntry), name: "fins_udp", settings: { transport: "udp" } };
 
+/** In the other framings; answers of RTU over UDP have no id, and what a rough network does to them is in the driver's own tests. */
+const modbus = (name: string, framed: Pick<ModbusPlantOptions, "transport" | "framing">, settings: object): Subject => ({
+  ...registered("modbus_tcp", DRIVERS["modbus_tcp"] as DriverEntry),
+  name,
+  settings,
+  traits: { ...traitsOf("modbus_tcp"), ranges: () => startModbusRanges(framed) },
+  startSimulator: () => startFramed(framed),
+});
+
 /** With values that the server sends. */
 const OPCUA_SUBSCRIBE: Subject = {
   ...registered("opcua", DRIVERS["opcua"] as DriverEntry),
@@ -242,6 +251,8 @@ const OPCUA_SUBSCRIBE: Subject = {
 export const SUBJECTS: readonly Subject[] = [
   ...Object.entries(DRIVERS).map(([type, entry]) => registered(type, entry)),
   FINS_UDP,
+  modbus("modbus_rtu", { framing: "rtu" }, { framing: "rtu" }),
+  modbus("modbus_udp", { transport: "udp" }, { transport: "udp" }),
   OPCUA_SUBSCRIBE,
   RACK,
   GAUGE,

@@ -3,7 +3,8 @@ import { resolveHost } from "../../../drivers/lib/resolve.ts";
 import { permittedResolve } from "../../lib/resolver.ts";
 import { type Address, literalAddress } from "../../model/address.ts";
 import type { Log } from "../../model/context.ts";
-import { toReasonError } from "../../model/failure.ts";
+import { toFailure, toReasonError } from "../../model/failure.ts";
+import { FaultError } from "../../model/fault.ts";
 import type { Pki } from "../../model/pki.ts";
 import type { Permit } from "../../model/policy.ts";
 import { ReasonError, type ReasonType } from "../../model/reason.ts";
@@ -146,7 +147,9 @@ class Walk {
       if (this.#target.endsAtConnection) return { steps: this.#steps, failure: undefined, fault: undefined, ...this.#about(undefined) };
       const { left, failure, ...found } = await this.#readFirst(session, addresses);
       session = left;
-      return { steps: this.#steps, failure, ...about(), ...found };
+      const told = about();
+      const identity = failure ? undefined : await this.#identity(session, addresses);
+      return { steps: this.#steps, failure, ...told, notes: [...told.notes, ...(identity === undefined ? [] : [identity])], ...found };
     } catch (error) {
       const found = this.#nextStep === undefined ? {} : { nextStep: this.#nextStep };
       return { steps: this.#steps, failure: toReasonError(error), fault: undefined, ...about(), ...found };
@@ -335,6 +338,19 @@ class Walk {
     const warnings = [...(this.#target.warnings ?? []), ...(session?.warnings?.() ?? [])];
     const { about, granted } = session ?? {};
     return { notes: about === undefined ? [] : [about], warnings, ...(granted !== undefined && { granted }) };
+  }
+
+  /** The device's own words on itself, where its protocol has a request for them: last, since the connection may be lost over it. */
+  async #identity(session: AnySession | undefined, addresses: readonly Address[]): Promise<string | undefined> {
+    const [first] = this.#target.points;
+    if (!session?.identify || !session.alive() || !first) return undefined;
+    try {
+      const words = await session.identify({ index: 0, address: first.address, type: first.type }, this.#context(addresses));
+      return `the device says of itself: ${words}`;
+    } catch (error) {
+      const failure = toFailure(error);
+      return failure instanceof FaultError ? undefined : `the device does not say what it is: ${failure.message}`;
+    }
   }
 
   #frameWords(): string {
