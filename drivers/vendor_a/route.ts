@@ -3,7 +3,10 @@ import type { DriverContext } from "../driver.ts";
 import { identityRequest, STATUS } from "./cip.ts";
 import { type Identity, identityWords, isController, isMicro800, parseIdentity } from "./identity.ts";
 import { type CipLink, isRouteReply } from "./link.ts";
-import { DIRECT, parseRoute, type Route, routed, routeWords, slotRoute } from "./manager.ts";
+import { DIRECT, type Route, routed, routeWords, slotRoute } from "./manager.ts";
+import { parsePath } from "./path.ts";
+import { familyByIdentity, isSerialBridge } from "./pccc/family.ts";
+import type { FileTarget } from "./pccc/session.ts";
 import { connectionWords } from "./refusals.ts";
 import type { CipSettings } from "./settings.ts";
 
@@ -13,6 +16,8 @@ export interface Target {
   /** Undefined: it does not say. */
   readonly identity: Identity | undefined;
   readonly isMicro800: boolean;
+  /** A controller with data files and without tags. */
+  readonly files?: FileTarget;
 }
 
 /** A backplane has at most so many slots. */
@@ -24,20 +29,35 @@ const LONGEST_PROBE_MS = 1000;
 const KEY = "slot";
 
 /** The controller behind a device: as the settings say, or by looking through the backplane. Throws ReasonError. */
-export async function findTarget(link: CipLink, { path }: CipSettings, ctx: DriverContext): Promise<Target> {
+export async function findTarget(link: CipLink, { path, family }: CipSettings, ctx: DriverContext): Promise<Target> {
   const owner = await ask(link, DIRECT, ctx);
   const identity = typeof owner === "string" ? undefined : owner;
+  const isHere = path === "auto" || path === "direct";
+  const files = isHere ? fileTarget(DIRECT, identity, family) : undefined;
+  if (files) return { route: DIRECT, identity, isMicro800: false, files };
   if (path === "direct") return { route: DIRECT, identity, isMicro800: identity !== undefined && isMicro800(identity) };
-  if (path !== "auto") return byPath(link, path, ctx);
+  if (path !== "auto") return byPath(link, path, family, ctx);
   if (identity && isMicro800(identity)) return { route: DIRECT, identity, isMicro800: true };
   return new Backplane(link, identity, ctx).find();
 }
 
-async function byPath(link: CipLink, path: string, ctx: DriverContext): Promise<Target> {
-  const route = parseRoute(path);
-  if (typeof route === "string") throw new ReasonError("UNKNOWN", `path ${path}: ${route}`, { condition: "configuration_invalid" });
+async function byPath(link: CipLink, path: string, family: CipSettings["family"], ctx: DriverContext): Promise<Target> {
+  const parsed = parsePath(path);
+  if (typeof parsed === "string") throw new ReasonError("UNKNOWN", `path ${path}: ${parsed}`, { condition: "configuration_invalid" });
+  const { route, node } = parsed;
   const found = await ask(link, route, ctx);
-  return { route, identity: typeof found === "string" ? undefined : found, isMicro800: false };
+  const identity = typeof found === "string" ? undefined : found;
+  const controller = family === "auto" ? undefined : { family, name: "" };
+  const files = node ? { route, identity, controller, node } : fileTarget(route, identity, family);
+  return { route, identity, isMicro800: false, ...(files && { files }) };
+}
+
+/** Undefined: neither the setting nor the identity says that it is a controller with data files. */
+function fileTarget(route: Route, identity: Identity | undefined, family: CipSettings["family"]): FileTarget | undefined {
+  const found = identity && familyByIdentity(identity);
+  const said = family === "auto" ? undefined : { family, name: found?.name ?? "" };
+  const isBridge = identity !== undefined && isSerialBridge(identity);
+  return said || found || isBridge ? { route, identity, controller: said ?? found, node: undefined } : undefined;
 }
 
 interface Found {
