@@ -5,11 +5,13 @@ import type { Reading } from "../../src/model/value.ts";
 import type { Warning } from "../../src/model/warning.ts";
 import type { ConnectInput, Discovered, DriverContext, Endpoint, Point, Prepared, Session } from "../driver.ts";
 import type { Connection } from "../lib/connection.ts";
+import { SilentHelp } from "../lib/silent-help.ts";
 import type { Take } from "../lib/tagged.ts";
 import { openTcp } from "../lib/tcp.ts";
 import type { CipAddress } from "./address.ts";
 import { emptyReply, fragmentRequest, multipleRequest, type Reply, SERVICE, STATUS, walkMultiple } from "./cip.ts";
 import { Discovery } from "./discover.ts";
+import { HelpAgain } from "./help-again.ts";
 import { CipLink, type Packet } from "./link.ts";
 import { lookUp } from "./look-up.ts";
 import { Messenger } from "./messenger.ts";
@@ -45,6 +47,8 @@ export class CipSession implements Session<CipAddress, CipRead, CipLimits> {
   readonly #ctx: DriverContext;
   readonly #link: CipLink;
   readonly #keepAlive: NodeJS.Timeout;
+  readonly #help: SilentHelp;
+  readonly #helpAgain: HelpAgain;
   readonly #one = emptyReply();
   #takesPackets: boolean;
   #limits: CipLimits;
@@ -60,6 +64,7 @@ export class CipSession implements Session<CipAddress, CipRead, CipLimits> {
     messenger: Messenger,
     target: Target,
     program: ProgramWatch,
+    help: SilentHelp,
     ctx: DriverContext,
   ) {
     this.#connection = connection;
@@ -71,6 +76,8 @@ export class CipSession implements Session<CipAddress, CipRead, CipLimits> {
     this.#family = target.isMicro800 ? "micro800" : "logix";
     this.#templates = new Templates(messenger, this.#family);
     this.#ctx = ctx;
+    this.#help = help;
+    this.#helpAgain = new HelpAgain({ help, messenger, program, list: this.#list, templates: this.#templates }, ctx);
     this.#takesPackets = !target.isMicro800;
     this.#limits = this.#limitsNow();
     this.#keepAlive = setInterval(() => this.#keepOpen(), KEEP_ALIVE_MS).unref();
@@ -80,16 +87,17 @@ export class CipSession implements Session<CipAddress, CipRead, CipLimits> {
   static async connect({ details, settings }: ConnectInput<VendorADetails, CipSettings>, ctx: DriverContext): Promise<CipSession> {
     const connection = await openTcp(endpointOf(details), ctx);
     const link = new CipLink(connection, ctx);
+    const help = new SilentHelp(ctx.device);
     try {
       await link.register(ctx);
-      const target = await findTarget(link, settings, ctx);
-      const messenger = new Messenger(link, target, settings);
+      const target = await findTarget(link, settings, help, ctx);
+      const messenger = new Messenger(link, target, settings, help);
       await messenger.open(ctx);
       const serial = target.identity?.serial.toString(16) ?? "unknown";
       const program = new ProgramWatch(messenger, ctx.device, serial);
       await program.check(ctx);
       logOnce(targetWords(target), ctx);
-      return new CipSession(connection, link, messenger, target, program, ctx);
+      return new CipSession(connection, link, messenger, target, program, help, ctx);
     } catch (error) {
       void link.close(ctx);
       throw error;
@@ -133,7 +141,7 @@ export class CipSession implements Session<CipAddress, CipRead, CipLimits> {
 
   warnings(): readonly Warning[] {
     const { warning } = this.#messenger;
-    return warning === undefined ? [] : [warning];
+    return [...(warning === undefined ? [] : [warning]), ...this.#help.warnings()];
   }
 
   alive(): boolean {
@@ -338,6 +346,7 @@ export class CipSession implements Session<CipAddress, CipRead, CipLimits> {
 
   #keepOpen(): void {
     if (!this.alive()) clearInterval(this.#keepAlive);
+    else if (this.#helpAgain.isDue) void this.#helpAgain.ask();
     else if (performance.now() - this.#link.answeredAt >= KEEP_ALIVE_MS) {
       const ctx: DriverContext = { ...this.#ctx, signal: AbortSignal.timeout(this.#ctx.timeouts.answerMs + 1000) };
       this.#messenger.keepOpen(ctx).catch((error: unknown) => this.#ctx.log.debug({ err: error }, "the connection could not be kept open"));
