@@ -101,5 +101,6 @@ function tryOpen(link: CipLink, wish: OpenWish, ctx: DriverContext): Promise<num
       done(targetId);
       return undefined;
     },
+    "help",
   );
 }

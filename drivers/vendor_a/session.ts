@@ -6,10 +6,12 @@ import type { Reading } from "../../src/model/value.ts";
 import type { Warning } from "../../src/model/warning.ts";
 import type { ConnectInput, Discovered, DriverContext, Endpoint, Point, Prepared, Session } from "../driver.ts";
 import type { Connection } from "../lib/connection.ts";
+import { SilentHelp } from "../lib/silent-help.ts";
 import type { Take } from "../lib/tagged.ts";
 import { openTcp } from "../lib/tcp.ts";
 import { emptyReply, fragmentRequest, multipleRequest, type Reply, SERVICE, STATUS, walkMultiple } from "./cip.ts";
 import { Discovery } from "./discover.ts";
+import { HelpAgain } from "./help-again.ts";
 import { CipLink, type Packet } from "./link.ts";
 import { lookUp } from "./look-up.ts";
 import { Messenger } from "./messenger.ts";
@@ -54,6 +56,8 @@ export class CipSession implements Session<AnyAddress, AnyRead, VendorALimits> {
   readonly #ctx: DriverContext;
   readonly #link: CipLink;
   readonly #keepAlive: NodeJS.Timeout;
+  readonly #help: SilentHelp;
+  readonly #helpAgain: HelpAgain;
   readonly #one = emptyReply();
   #takesPackets: boolean;
   readonly #files: FileReader;
@@ -70,6 +74,7 @@ export class CipSession implements Session<AnyAddress, AnyRead, VendorALimits> {
     messenger: Messenger,
     target: Target,
     program: ProgramWatch,
+    help: SilentHelp,
     ctx: DriverContext,
   ) {
     this.#connection = connection;
@@ -81,6 +86,8 @@ export class CipSession implements Session<AnyAddress, AnyRead, VendorALimits> {
     this.#family = target.isMicro800 ? "micro800" : "logix";
     this.#templates = new Templates(messenger, this.#family);
     this.#ctx = ctx;
+    this.#help = help;
+    this.#helpAgain = new HelpAgain({ help, messenger, program, list: this.#list, templates: this.#templates }, ctx);
     this.#takesPackets = !target.isMicro800;
     this.#files = new FileReader(new EnvelopedChannel(link, target.route), MAPPED_BYTES, ctx.device);
     this.#limits = this.#limitsNow();
@@ -91,17 +98,18 @@ export class CipSession implements Session<AnyAddress, AnyRead, VendorALimits> {
   static async connect({ details, settings }: ConnectInput<VendorADetails, CipSettings>, ctx: DriverContext): Promise<AnySession> {
     const connection = await openTcp(endpointOf(details), ctx);
     const link = new CipLink(connection, ctx);
+    const help = new SilentHelp(ctx.device);
     try {
       await link.register(ctx);
-      const target = await findTarget(link, settings, ctx);
-      if (target.files) return await FileSession.open(connection, link, target.files, ctx);
-      const messenger = new Messenger(link, target, settings);
+      const target = await findTarget(link, settings, help, ctx);
+      if (target.files) return await FileSession.open(connection, link, target.files, help, ctx);
+      const messenger = new Messenger(link, target, settings, help);
       await messenger.open(ctx);
       const serial = target.identity?.serial.toString(16) ?? "unknown";
       const program = new ProgramWatch(messenger, ctx.device, serial);
       await program.check(ctx);
       logOnce(targetWords(target), ctx);
-      return new CipSession(connection, link, messenger, target, program, ctx);
+      return new CipSession(connection, link, messenger, target, program, help, ctx);
     } catch (error) {
       void link.close(ctx);
       throw error;
@@ -149,7 +157,7 @@ export class CipSession implements Session<AnyAddress, AnyRead, VendorALimits> {
 
   warnings(): readonly Warning[] {
     const { warning } = this.#messenger;
-    return warning === undefined ? [] : [warning];
+    return [...(warning === undefined ? [] : [warning]), ...this.#help.warnings()];
   }
 
   alive(): boolean {
@@ -361,6 +369,7 @@ export class CipSession implements Session<AnyAddress, AnyRead, VendorALimits> {
 
   #keepOpen(): void {
     if (!this.alive()) clearInterval(this.#keepAlive);
+    else if (this.#helpAgain.isDue) void this.#helpAgain.ask();
     else if (performance.now() - this.#link.answeredAt >= KEEP_ALIVE_MS) {
       const ctx: DriverContext = { ...this.#ctx, signal: AbortSignal.timeout(this.#ctx.timeouts.answerMs + 1000) };
       this.#messenger.keepOpen(ctx).catch((error: unknown) => this.#ctx.log.debug({ err: error }, "the connection could not be kept open"));

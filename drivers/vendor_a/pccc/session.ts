@@ -5,6 +5,7 @@ import type { Reading } from "../../../src/model/value.ts";
 import type { Warning } from "../../../src/model/warning.ts";
 import type { Discovered, DriverContext, Point, Prepared, Session } from "../../driver.ts";
 import type { Connection } from "../../lib/connection.ts";
+import type { SilentHelp } from "../../lib/silent-help.ts";
 import { textOf } from "../address.ts";
 import { type Identity, identityWords } from "../identity.ts";
 import type { CipLink } from "../link.ts";
@@ -42,6 +43,7 @@ export class FileSession implements Session<AnyAddress, AnyRead, VendorALimits> 
   readonly #target: FileTarget;
   readonly #controller: FileController;
   readonly #reader: FileReader;
+  readonly #help: SilentHelp;
   readonly #ctx: DriverContext;
   readonly #keepAlive: NodeJS.Timeout | undefined;
   #closing: Promise<void> | undefined;
@@ -52,6 +54,7 @@ export class FileSession implements Session<AnyAddress, AnyRead, VendorALimits> 
     channel: FileChannel,
     target: FileTarget,
     controller: FileController,
+    help: SilentHelp,
     ctx: DriverContext,
   ) {
     this.#connection = connection;
@@ -59,6 +62,7 @@ export class FileSession implements Session<AnyAddress, AnyRead, VendorALimits> 
     this.#channel = channel;
     this.#target = target;
     this.#controller = controller;
+    this.#help = help;
     this.#ctx = ctx;
     const bytes = answerBytesOf(controller, target.node !== undefined || target.route.length > 0);
     this.#reader = new FileReader(channel, bytes, ctx.device);
@@ -67,11 +71,11 @@ export class FileSession implements Session<AnyAddress, AnyRead, VendorALimits> 
   }
 
   /** Throws ReasonError: there is no controller there, or it does not say of which family it is. */
-  static async open(connection: Connection, link: CipLink, target: FileTarget, ctx: DriverContext): Promise<FileSession> {
+  static async open(connection: Connection, link: CipLink, target: FileTarget, help: SilentHelp, ctx: DriverContext): Promise<FileSession> {
     const channel = target.node ? new DhpChannel(link, target.route, target.node) : new EnvelopedChannel(link, target.route);
     await channel.ready(ctx);
     const controller = target.controller ?? (await askFamily(channel, ctx));
-    const session = new FileSession(connection, link, channel, target, controller, ctx);
+    const session = new FileSession(connection, link, channel, target, controller, help, ctx);
     ctx.log.debug({}, `connected: ${session.about}`);
     return session;
   }
@@ -114,7 +118,7 @@ export class FileSession implements Session<AnyAddress, AnyRead, VendorALimits> 
 
   warnings(): readonly Warning[] {
     const { warning } = this.#reader;
-    return warning ? [warning] : [];
+    return [...(warning ? [warning] : []), ...this.#help.warnings()];
   }
 
   alive(): boolean {

@@ -93,6 +93,11 @@ export const WARNINGS = {
     "The controller does not say the type of a file.",
     "Compare the letters of the addresses with the program.",
   ),
+  help_silent: w(
+    "note",
+    "The device gives no answer to a request that makes reading easier; variables are read without it.",
+    "Nothing: the collector asks again, at the latest after an hour; the text says what is missing.",
+  ),
   read_without_connection: w("note", "The controller opens no more connections.", "Close other programs that talk to it."),
   program_list_unreadable: w(
     "warning",
