@@ -10,6 +10,7 @@ import {
   dataValue,
   expandedNode,
   f64,
+  i32,
   localized,
   node,
   qualified,
@@ -174,6 +175,18 @@ it("watches all variables again where the server has other versions of its model
   aheadMs += 31_000;
   await expect.poll(values).toEqual([77, 1]);
   expect(texts()).toContainEqual(expect.stringContaining("other versions of its models"));
+});
+
+it("says within a session that the server is not Running any more, and that it is again", async () => {
+  const { values, texts } = bound(await reader(put(1)));
+  const textsAt = async (state: number) => {
+    server.nodes.set("i=2259", dataValue({ value: variant(6, i32(state)) }));
+    aheadMs += 31_000;
+    await values();
+    return texts();
+  };
+  await expect.poll(() => textsAt(4)).toContainEqual(expect.stringContaining("the server says that it is Shutdown, not Running"));
+  await expect.poll(() => textsAt(0)).not.toContainEqual(expect.stringContaining("not Running"));
 });
 
 /** Its methods without their object. */
