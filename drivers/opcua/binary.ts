@@ -302,7 +302,7 @@ export class BinaryReader {
     const length = 2 + size + (mask & 2 ? 4 : 0) + (mask & 4 ? 8 : 0) + (mask & 8 ? 8 : 0);
     if (length > this.left || (mask & 2 && this.#bytes.readUInt32LE(begin + 2 + size) !== 0)) return 0;
     const value = this.#number(type, begin + 2);
-    // What is no number is not good.
+    // NaN and infinities are not good.
     if (!Number.isFinite(value)) return 0;
     numbers[place] = value;
     this.#at = begin + 2 + size + (mask & 2 ? 4 : 0);

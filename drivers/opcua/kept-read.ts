@@ -8,7 +8,7 @@ const SOURCE = 0;
 
 type Stream = Parameters<ReadRequest["encode"]>[0];
 
-/** What follows the header in a Read of these nodes, which are the same in each readout. */
+/** The bytes behind the header of a Read by its nodes, which are the same in each readout. */
 const ENCODED = new WeakMap<readonly ReadValueId[], ArrayBuffer>();
 
 /** A Read whose nodes are encoded once: a request of 1,000 nodes costs its header and a copy. */

@@ -59,7 +59,7 @@ describe("packReadings", () => {
     expect(unpackReadings(packed)[7]).toEqual({ quality: "good", value: 7, type: { scalar: "int32" } });
   });
 
-  it("takes numbers and truths from the columns themselves, beside readings of any kind", () => {
+  it("takes numbers and truths from the columns themselves, and readings of any kind", () => {
     const columns = new ReadingColumns(5);
     columns.numbers.set([1.5, 1, 7], 0);
     columns.times.set([1000, Number.NaN, Number.NaN], 0);
