@@ -37,7 +37,7 @@ interface ErrorWords {
 
 const PERMIT =
   "the controller does not give access: permit access with PUT/GET communication from remote partners (Protection & Security), and check its protection level";
-/** Of an S7-1200 or S7-1500, where PUT/GET is permitted in the project. */
+/** Other causes, of an S7-1200 or S7-1500. */
 const NOT_LOADED =
   "where it is permitted in the project: is the hardware configuration loaded since, and is the project's firmware of the CPU not below the CPU's own?";
 const closed = (words: string): ErrorWords => ({ fault: "access_denied", words, scope: "everything" });
