@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
+#include <unistd.h>
 
 enum { MAX_READ = 125, BYTES_OF_VALUE = 16, BYTES_OF_READOUT = 128 };
 
@@ -68,5 +69,5 @@ int main(int argc, char **argv) {
   }
   puts("\"ready\"");
   fflush(stdout);
-  pthread_exit(NULL);
+  for (;;) pause(); /* /proc shows the memory of a process whose first thread lives */
 }

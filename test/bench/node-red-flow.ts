@@ -72,7 +72,8 @@ function deviceFlow(
     inject("second", 1000, "gather"),
     work(
       "ask",
-      `if (context.get("left") > 0 && Date.now() - context.get("at") < 3000) { /* the readout before is not complete */ }
+      `if (Date.now() - (flow.get("since${port}") || 0) < 3000) return null;
+       flow.set("since${port}", Date.now());
        const ts = new Date().toISOString();
        return [Array.from({ length: ${blocks} }, (_, i) => ({ topic: ts, payload: { value: 0, fc: 3, unitid: 1, address: i * ${MAX_READ}, quantity: Math.min(${MAX_READ}, ${registers} - i * ${MAX_READ}) } }))];`,
       [[id("read")]],
@@ -99,6 +100,7 @@ function deviceFlow(
        if (++state.blocks < ${blocks}) return null;
        state.readouts.push({ ts: msg.topic, values: state.values });
        [state.values, state.blocks] = [{}, 0];
+       flow.set("since${port}", 0);
        return null;`,
       [[id("send")]],
     ),
