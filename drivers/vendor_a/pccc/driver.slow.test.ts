@@ -76,7 +76,7 @@ describe.each(["slc", "micrologix", "plc5"] as const)("%s", (family) => {
     expect(device.manager.size).toBe(0);
   });
 
-  it("is read the same where every byte of a reply comes by itself", async () => {
+  it("is read the same, byte by byte", async () => {
     const filled = filledFiles(family);
     const device = await start({ cpu: fileCpu(family, filled), behind: "dhp" });
     const proxy = await startFaultProxy(device.port);

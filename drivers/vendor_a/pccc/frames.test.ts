@@ -108,6 +108,7 @@ describe("replies", () => {
     const good = hex("4f00 3412 0100 0200");
     expect(parseCommandReply(good, 0, 8, 0x0f, 0x1234)).toMatchObject({ at: 4, end: 8, status: 0, extended: undefined });
     expect(parseCommandReply(good, 0, 8, 0x0f, 0x1235)).toBe("PCCC reply 4660 answers request 4661");
+    expect(parseCommandReply(good, 0, 8, 0x0f, 0x1233)).toBe("PCCC reply 4660 answers request 4659");
     expect(parseCommandReply(good, 0, 8, 0x06, 0x1234)).toBe("PCCC command 0x4f answers command 0x06");
     expect(parseCommandReply(hex("4ff0 3412 06"), 0, 5, 0x0f, 0x1234)).toMatchObject({ status: 0xf0, extended: 6, at: 5 });
     expect(parseCommandReply(hex("4ff0 3412"), 0, 4, 0x0f, 0x1234)).toContain("no extended status");
