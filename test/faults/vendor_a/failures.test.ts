@@ -1,5 +1,4 @@
 import { describeFailures } from "../support/failures.ts";
-import { FILE_ROWS } from "./file-rows.ts";
 import { createBench, ROWS } from "./rows.ts";
 
 describeFailures({
@@ -10,8 +9,7 @@ describeFailures({
     connection: "Connecting",
     everything: "A whole request is refused",
     tag: "One tag",
-    files: "Data files",
   },
-  rows: [...ROWS, ...FILE_ROWS],
+  rows: ROWS,
   createBench,
 });
