@@ -50,7 +50,9 @@ export default defineDriver<ModbusTcpDetails, ModbusSettings, ModbusAddress, Mod
   warningsOf(_details, { transport, framing, in_flight, repeat_first }) {
     const hasNone = (name: string, because: string) => warning("setting_without_effect", `${name} has no effect: ${because}`, name);
     return [
-      ...(framing !== "tcp" && in_flight > 1 ? [hasNone("in_flight", `with framing ${framing} one request is under way`)] : []),
+      ...(framing !== "tcp" && in_flight !== undefined && in_flight > 1
+        ? [hasNone("in_flight", `with framing ${framing} one request is under way`)]
+        : []),
       ...(repeat_first && framing !== "tcp" ? [hasNone("repeat_first", "two answers could not be told apart")] : []),
       ...(repeat_first && framing === "tcp" && transport === "udp" ? [hasNone("repeat_first", "it is for TCP")] : []),
     ];
@@ -77,6 +79,8 @@ export default defineDriver<ModbusTcpDetails, ModbusSettings, ModbusAddress, Mod
         return { max_registers: Math.max(1, Math.floor(value / 2)), max_coils: Math.max(1, value * 8) };
       case "one_in_flight":
         return { in_flight: 1 };
+      case "several_in_flight":
+        return { in_flight: value };
     }
   },
   async connect({ details, settings }, ctx) {

@@ -29,12 +29,15 @@ export interface ModbusLimits extends Limits {
   readonly pauseMs: number;
 }
 
+/** Requests under way at once where neither the settings nor a habit of the device say it. */
+const IN_FLIGHT = 1;
+
 export function limitsOf(settings: ModbusSettings): ModbusLimits {
   return {
     maxPoints: ADDRESS_SPACE,
     maxBytes: Math.max(settings.max_registers * 2, Math.ceil(settings.max_coils / 8)),
-    // An answer without the id of its request is proven by being the only one that is due.
-    inFlight: settings.framing === "tcp" ? settings.in_flight : 1,
+    // An answer without the id of its request is proven by being the only one that is due; a pause is between an answer and the next request.
+    inFlight: settings.framing !== "tcp" || settings.min_pause > 0 ? 1 : (settings.in_flight ?? IN_FLIGHT),
     maxRegisters: settings.max_registers,
     maxCoils: settings.max_coils,
     maxGap: settings.max_gap,

@@ -1,13 +1,25 @@
+import { atOnce, type Steps } from "../../src/base/timer.ts";
 import { DETAILS, type VendorADetails } from "../../src/model/details.ts";
-import { defineDriver } from "../driver.ts";
-import { type CipAddress, parseAddress, parseType, wireOf } from "./address.ts";
+import { defineDriver, type Point } from "../driver.ts";
+import { parseType, wireOf } from "./address.ts";
 import { facts } from "./facts.ts";
 import { frameWords } from "./frame-words.ts";
-import { type CipLimits, type CipRead, describeRead, plan, planSteps } from "./plan.ts";
+import { parseAddress } from "./parse.ts";
+import { fileWire } from "./pccc/address.ts";
+import { planFileSteps } from "./pccc/plan.ts";
+import { describeRead, planSteps as planTagSteps } from "./plan.ts";
 import { CipSession, endpointOf } from "./session.ts";
-import { type CipSettings, settingsSchema } from "./settings.ts";
+import { type CipSettings, MOST_FILE_BYTES, settingsSchema } from "./settings.ts";
+import { type AnyAddress, type AnyRead, byVariantSteps, isFileAddress, isFileRead, type VendorALimits } from "./variants.ts";
 
-export default defineDriver<VendorADetails, CipSettings, CipAddress, CipRead, CipLimits>({
+function* planSteps(points: readonly Point<AnyAddress>[], limits: VendorALimits, apart?: ReadonlySet<Point>): Steps<AnyRead[]> {
+  const { tags, files } = yield* byVariantSteps(points);
+  const reads: AnyRead[] = yield* planTagSteps(tags, limits, apart);
+  for (const read of yield* planFileSteps(files, limits, apart)) reads.push(read);
+  return reads;
+}
+
+export default defineDriver<VendorADetails, CipSettings, AnyAddress, AnyRead, VendorALimits>({
   type: facts.type,
   title: facts.title,
   standardPort: facts.standardPort,
@@ -18,18 +30,26 @@ export default defineDriver<VendorADetails, CipSettings, CipAddress, CipRead, Ci
   canDiscover: true,
   endpoint: endpointOf,
   keepsConnection: () => true,
-  connectionKey: (_details, { path, connection_size, connected }) => ["cip", path, connection_size, connected].join(" "),
-  limits: (granted, { in_flight }) => ({ ...granted, inFlight: Math.min(granted.inFlight, in_flight) }),
-  habitSettings: (habit) => (habit === "one_in_flight" ? { in_flight: 1 } : undefined),
+  connectionKey: (_details, { path, connection_size, connected, family }) => ["cip", path, connection_size, connected, family].join(" "),
+  limits: (granted, { in_flight = 1, max_file_bytes }) => ({
+    ...granted,
+    inFlight: Math.min(granted.inFlight, in_flight),
+    fileBytes: Math.min(granted.fileBytes, max_file_bytes),
+  }),
+  habitSettings(habit, value) {
+    if (habit === "small_blocks" && value <= MOST_FILE_BYTES) return { max_file_bytes: Math.max(2, value) };
+    if (habit === "several_in_flight") return { in_flight: value };
+    return habit === "one_in_flight" ? { in_flight: 1 } : undefined;
+  },
   otherWays: (details, settings) =>
     settings.path === "auto" ? [] : [{ words: "path auto", fields: ["path=auto"], details, settings: { ...settings, path: "auto" } }],
   parseType,
   parseAddress,
-  describe: describeRead,
+  describe: (request) => (isFileRead(request) ? request.item.name : describeRead(request)),
   frameWords,
-  wireOf,
-  answerBytes: ({ items }) => items.reduce((sum, { bytes }) => sum + bytes, 0),
-  plan,
+  wireOf: (address) => (isFileAddress(address) ? fileWire(address) : wireOf(address)),
+  answerBytes: (request) => (isFileRead(request) ? request.item.bytes : request.items.reduce((sum, { bytes }) => sum + bytes, 0)),
+  plan: (points, limits, apart) => atOnce(planSteps(points, limits, apart)),
   planSteps,
   connect: (input, ctx) => CipSession.connect(input, ctx),
 });

@@ -1,3 +1,4 @@
+import { createYielder, inSlices } from "../../src/base/timer.ts";
 import type { VendorADetails } from "../../src/model/details.ts";
 import { messageOf } from "../../src/model/failure.ts";
 import { FaultError } from "../../src/model/fault.ts";
@@ -5,15 +6,21 @@ import type { Reading } from "../../src/model/value.ts";
 import type { Warning } from "../../src/model/warning.ts";
 import type { ConnectInput, Discovered, DriverContext, Endpoint, Point, Prepared, Session } from "../driver.ts";
 import type { Connection } from "../lib/connection.ts";
+import { SilentHelp } from "../lib/silent-help.ts";
 import type { Take } from "../lib/tagged.ts";
 import { openTcp } from "../lib/tcp.ts";
-import type { CipAddress } from "./address.ts";
 import { emptyReply, fragmentRequest, multipleRequest, type Reply, SERVICE, STATUS, walkMultiple } from "./cip.ts";
 import { Discovery } from "./discover.ts";
+import { HelpAgain } from "./help-again.ts";
 import { CipLink, type Packet } from "./link.ts";
 import { lookUp } from "./look-up.ts";
 import { Messenger } from "./messenger.ts";
-import { type CipItem, type CipLimits, type CipRead, describeRead, maxDataBytes, typeHeaderBytes } from "./plan.ts";
+import { EnvelopedChannel } from "./pccc/channel.ts";
+import { answerBytesOf } from "./pccc/family.ts";
+import { noFiles, placeFiles } from "./pccc/prepare.ts";
+import { FileReader } from "./pccc/reader.ts";
+import { FileSession } from "./pccc/session.ts";
+import { type CipItem, type CipRead, describeRead, maxDataBytes, typeHeaderBytes } from "./plan.ts";
 import { ProgramWatch } from "./program.ts";
 import { changeOf, Outcome } from "./readings.ts";
 import { refusalOf } from "./refusals.ts";
@@ -22,6 +29,7 @@ import type { CipSettings } from "./settings.ts";
 import { SymbolList, wholeRefusal } from "./symbols.ts";
 import { Templates } from "./templates.ts";
 import type { Family } from "./types.ts";
+import { type AnyAddress, type AnyRead, byVariantSteps, isFileRead, type VendorALimits } from "./variants.ts";
 
 const MAX_POINTS = 65_536;
 /** Requests that the agent may have under way at once. */
@@ -31,10 +39,13 @@ const KEEP_ALIVE_MS = 15_000;
 /** A tag that is missing is looked for again, where nothing says that the program changed. */
 const LOOK_AGAIN_MS = 60_000;
 const KEY_LOGGED = "logged";
+/** Data bytes of one answer from a file that is mapped to a tag. */
+const MAPPED_BYTES = answerBytesOf({ family: "logix", name: "" }, true);
+type AnySession = Session<AnyAddress, AnyRead, VendorALimits>;
 
 export const endpointOf = ({ host, port }: VendorADetails): Endpoint => ({ host, port, transport: "tcp" });
 
-export class CipSession implements Session<CipAddress, CipRead, CipLimits> {
+export class CipSession implements Session<AnyAddress, AnyRead, VendorALimits> {
   readonly #connection: Connection;
   readonly #messenger: Messenger;
   readonly #program: ProgramWatch;
@@ -45,9 +56,12 @@ export class CipSession implements Session<CipAddress, CipRead, CipLimits> {
   readonly #ctx: DriverContext;
   readonly #link: CipLink;
   readonly #keepAlive: NodeJS.Timeout;
+  readonly #help: SilentHelp;
+  readonly #helpAgain: HelpAgain;
   readonly #one = emptyReply();
   #takesPackets: boolean;
-  #limits: CipLimits;
+  readonly #files: FileReader;
+  #limits: VendorALimits;
   #packets = new WeakMap<CipRead, Packet>();
   /** What the structures that are known belong to. */
   #templatesEpoch: string | undefined;
@@ -60,6 +74,7 @@ export class CipSession implements Session<CipAddress, CipRead, CipLimits> {
     messenger: Messenger,
     target: Target,
     program: ProgramWatch,
+    help: SilentHelp,
     ctx: DriverContext,
   ) {
     this.#connection = connection;
@@ -71,32 +86,37 @@ export class CipSession implements Session<CipAddress, CipRead, CipLimits> {
     this.#family = target.isMicro800 ? "micro800" : "logix";
     this.#templates = new Templates(messenger, this.#family);
     this.#ctx = ctx;
+    this.#help = help;
+    this.#helpAgain = new HelpAgain({ help, messenger, program, list: this.#list, templates: this.#templates }, ctx);
     this.#takesPackets = !target.isMicro800;
+    this.#files = new FileReader(new EnvelopedChannel(link, target.route), MAPPED_BYTES, ctx.device);
     this.#limits = this.#limitsNow();
     this.#keepAlive = setInterval(() => this.#keepOpen(), KEEP_ALIVE_MS).unref();
   }
 
   /** Throws ReasonError: the session, the route or the connection is refused, in words that name the status. */
-  static async connect({ details, settings }: ConnectInput<VendorADetails, CipSettings>, ctx: DriverContext): Promise<CipSession> {
+  static async connect({ details, settings }: ConnectInput<VendorADetails, CipSettings>, ctx: DriverContext): Promise<AnySession> {
     const connection = await openTcp(endpointOf(details), ctx);
     const link = new CipLink(connection, ctx);
+    const help = new SilentHelp(ctx.device);
     try {
       await link.register(ctx);
-      const target = await findTarget(link, settings, ctx);
-      const messenger = new Messenger(link, target, settings);
+      const target = await findTarget(link, settings, help, ctx);
+      if (target.files) return await FileSession.open(connection, link, target.files, help, ctx);
+      const messenger = new Messenger(link, target, settings, help);
       await messenger.open(ctx);
       const serial = target.identity?.serial.toString(16) ?? "unknown";
       const program = new ProgramWatch(messenger, ctx.device, serial);
       await program.check(ctx);
       logOnce(targetWords(target), ctx);
-      return new CipSession(connection, link, messenger, target, program, ctx);
+      return new CipSession(connection, link, messenger, target, program, help, ctx);
     } catch (error) {
       void link.close(ctx);
       throw error;
     }
   }
 
-  get limits(): CipLimits {
+  get limits(): VendorALimits {
     return this.#limits;
   }
 
@@ -105,17 +125,21 @@ export class CipSession implements Session<CipAddress, CipRead, CipLimits> {
   }
 
   // Not async: a readout of hundreds of requests has a promise fewer for each.
-  read(request: CipRead, ctx: DriverContext): Promise<readonly Reading[]> {
+  read(request: AnyRead, ctx: DriverContext): Promise<readonly Reading[]> {
+    if (isFileRead(request)) return this.#files.read(request, ctx);
     if (this.#program.isDue || this.#messenger.isDue) return this.#readAfterCheck(request, ctx);
     return this.#readNow(request, ctx);
   }
 
-  async *prepare(points: readonly Point<CipAddress>[], ctx: DriverContext): AsyncGenerator<readonly Prepared<CipAddress>[]> {
+  async *prepare(points: readonly Point<AnyAddress>[], ctx: DriverContext): AsyncGenerator<readonly Prepared<AnyAddress>[]> {
+    const { tags, files } = await inSlices(byVariantSteps(points), createYielder());
+    yield* this.#target.isMicro800 ? noFiles(files) : placeFiles(files, "logix");
+    if (tags.length === 0) return;
     await this.#ready(ctx);
     const retryAfterMs = this.#program.hasMark ? undefined : LOOK_AGAIN_MS;
     const known = { messenger: this.#messenger, list: this.#list, templates: this.#templates, family: this.#family };
     const using = { ...known, retryAfterMs, epoch: this.epoch };
-    yield* lookUp(points, using, ctx);
+    yield* lookUp(tags, using, ctx);
   }
 
   async *discover(ctx: DriverContext): AsyncGenerator<Discovered> {
@@ -133,7 +157,7 @@ export class CipSession implements Session<CipAddress, CipRead, CipLimits> {
 
   warnings(): readonly Warning[] {
     const { warning } = this.#messenger;
-    return warning === undefined ? [] : [warning];
+    return [...(warning === undefined ? [] : [warning]), ...this.#help.warnings()];
   }
 
   alive(): boolean {
@@ -146,10 +170,17 @@ export class CipSession implements Session<CipAddress, CipRead, CipLimits> {
     return this.#closing;
   }
 
-  #limitsNow(): CipLimits {
+  #limitsNow(): VendorALimits {
     const { messageBytes } = this.#messenger;
     const maxItems = this.#takesPackets ? MAX_POINTS : 1;
-    return { maxPoints: MAX_POINTS, maxBytes: maxDataBytes(messageBytes), inFlight: IN_FLIGHT, messageBytes, maxItems };
+    return {
+      maxPoints: MAX_POINTS,
+      maxBytes: maxDataBytes(messageBytes),
+      inFlight: IN_FLIGHT,
+      messageBytes,
+      maxItems,
+      fileBytes: MAPPED_BYTES,
+    };
   }
 
   /** What was made for messages of another size, or for another connection, is made again. */
@@ -338,6 +369,7 @@ export class CipSession implements Session<CipAddress, CipRead, CipLimits> {
 
   #keepOpen(): void {
     if (!this.alive()) clearInterval(this.#keepAlive);
+    else if (this.#helpAgain.isDue) void this.#helpAgain.ask();
     else if (performance.now() - this.#link.answeredAt >= KEEP_ALIVE_MS) {
       const ctx: DriverContext = { ...this.#ctx, signal: AbortSignal.timeout(this.#ctx.timeouts.answerMs + 1000) };
       this.#messenger.keepOpen(ctx).catch((error: unknown) => this.#ctx.log.debug({ err: error }, "the connection could not be kept open"));

@@ -7,7 +7,7 @@ import { createBackoff } from "../lib/retry.ts";
 import { bootTimeOf, type Clock, timeAt, upMsOf } from "../model/clock.ts";
 import type { Log } from "../model/context.ts";
 import { messageOf } from "../model/failure.ts";
-import { habitWords } from "../model/habit.ts";
+import { habitWords, isBenefit } from "../model/habit.ts";
 import type { Layout } from "../model/layout.ts";
 import type { SourceCounters, SourceReport } from "../model/report.ts";
 import type { SourceInsight } from "../model/source-insight.ts";
@@ -35,7 +35,7 @@ import type { SourceSpec } from "./source-spec.ts";
 import { type SharedLines, StateLog } from "./state-log.ts";
 import { isChange, judge, nextState, type Problem, problemOf, type SourceState, toReadoutState } from "./status.ts";
 import { supervise } from "./supervise.ts";
-import { nextTick, stableFraction, ticksBetween } from "./time.ts";
+import { nextTick, phaseOf, stableFraction, ticksBetween } from "./time.ts";
 
 /** What a source's task needs of the agent. */
 export interface SourceDeps extends Omit<ReadoutDeps, "connecting" | "otherIsBack">, SharedLines {
@@ -52,7 +52,7 @@ export interface SourceDeps extends Omit<ReadoutDeps, "connecting" | "otherIsBac
    * Takes a readout with at least one answer, at once or by the time that the promise settles: the driver may reuse its readings from the
    * source's readout after the next on. Must not reject.
    */
-  emit(layout: Layout, readout: Readout): void | Promise<void>;
+  emit(layout: Layout, readout: Readout, intervalMs: number): void | Promise<void>;
   /** A readout on the schedule began so many ms after its tick. */
   late?(ms: number): void;
   /** After each change of state or reason. */
@@ -202,7 +202,7 @@ class SourceTask {
     this.#deps = deps;
     this.#configured = configured;
     this.#fraction = stableFraction(spec.uuid);
-    this.#phaseMs = Math.floor(this.#fraction * spec.intervalMs);
+    this.#phaseMs = phaseOf(this.#fraction, spec.intervalMs);
     this.#lastReadoutAt = lastReadoutAt;
     this.#layout = spec.layout;
     this.#report = spec.report && new ReportFilter(spec.report);
@@ -211,7 +211,9 @@ class SourceTask {
     this.#state = { type: "UNKNOWN", since: upMsOf(clock) };
     const { endpoint, connect, driver, habitsMs } = spec;
     const device = deps.habits.of(`${endpoint.transport}:${endpoint.host}:${endpoint.port}`);
-    this.#habits = new Habits({ driver, settings: connect.settings, keepMs: habitsMs, log }, device);
+    const { details, settings } = connect;
+    const place = driver.connectionKey?.(details, settings) ?? "";
+    this.#habits = new Habits({ driver, settings, keepMs: habitsMs, place, epochMs: clock.epochMs, log }, device);
     this.#learned = new LearnedGroups(spec.points, spec.layout.variables.length, this.#habits);
     this.#readouts = new Readouts(spec, this.#learned, this.#habits, {
       ...deps,
@@ -338,6 +340,7 @@ class SourceTask {
       ...(hasWaited ? [warning("waits_for_turn", waited)] : []),
       ...this.#habits
         .list(this.#learned.points)
+        .filter((habit) => !isBenefit(habit))
         .map((habit) => warning("device_habit", habitWords(habit), `${habit.part ?? "device"} ${habit.name}`)),
       ...culprits(this.#learned, this.#layout),
     ];
@@ -481,7 +484,7 @@ class SourceTask {
     else atOnce(watching);
     this.#emitted = this.#layout;
     if (isLarge) await nextTurn();
-    const taken = emit(this.#layout, readout);
+    const taken = emit(this.#layout, readout, this.#spec.intervalMs);
     if (taken) await taken;
     return problem;
   }
@@ -494,7 +497,7 @@ class SourceTask {
     this.#counters.values_faulted += faulted;
     const part = { time, spanMs, clockSynced: clock.synced(), bootTimeMs, readings: all };
     const unchanged = await sliced(this.#unchanged(part, true), readings.length);
-    await emit(this.#layout, unchanged ? { ...part, unchanged } : part);
+    await emit(this.#layout, unchanged ? { ...part, unchanged } : part, this.#spec.intervalMs);
   }
 
   #isAnswered(readings: Outcome["readings"]): boolean {

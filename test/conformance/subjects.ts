@@ -3,6 +3,7 @@ import type { AnyDriver, DriverEntry } from "../../drivers/driver.ts";
 import { DRIVERS } from "../../drivers/index.ts";
 import { type ModbusPlantOptions, startFramed, startModbusPlant } from "../../drivers/modbus_tcp/simulator.ts";
 import type { Simulator, StartSimulator } from "../../drivers/simulator.ts";
+import { startFileSimulator } from "../../drivers/vendor_a/simulator-controllers.ts";
 import { loadProfile } from "../../src/configuration/profile-file.ts";
 import type { Reason } from "../../src/model/reason.ts";
 import type { DataType, Value } from "../../src/model/value.ts";
@@ -239,6 +240,13 @@ const modbus = (name: string, framed: Pick<ModbusPlantOptions, "transport" | "fr
   traits: { ...traitsOf("modbus_tcp"), ranges: () => startModbusRanges(framed) },
   startSimulator: () => startFramed(framed),
 });
+/** A controller with data files in the place of one with tags. */
+const VENDOR_A_FILES: Subject = {
+  ...registered("vendor_a", DRIVERS["vendor_a"] as DriverEntry),
+  name: "vendor_a_micrologix",
+  traits: { ...traitsOf("vendor_a"), items: "the controller refuses a request as a whole", ranges: "a data file has no holes" },
+  startSimulator: () => startFileSimulator("micrologix"),
+};
 
 /** With values that the server sends. */
 const OPCUA_SUBSCRIBE: Subject = {
@@ -253,6 +261,7 @@ export const SUBJECTS: readonly Subject[] = [
   FINS_UDP,
   modbus("modbus_rtu", { framing: "rtu" }, { framing: "rtu" }),
   modbus("modbus_udp", { transport: "udp" }, { transport: "udp" }),
+  VENDOR_A_FILES,
   OPCUA_SUBSCRIBE,
   RACK,
   GAUGE,

@@ -1,4 +1,5 @@
 import { describeFailures } from "../support/failures.ts";
+import { FILE_ROWS } from "./file-rows.ts";
 import { createBench, ROWS } from "./rows.ts";
 
 describeFailures({
@@ -9,7 +10,8 @@ describeFailures({
     connection: "Connecting",
     everything: "A whole request is refused",
     tag: "One tag",
+    files: "Data files",
   },
-  rows: ROWS,
+  rows: [...ROWS, ...FILE_ROWS],
   createBench,
 });
