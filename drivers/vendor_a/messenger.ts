@@ -58,7 +58,8 @@ export class Messenger {
     const { connected, connection_size: wanted } = this.#settings;
     this.#link.use(undefined);
     if (!connected) return;
-    const most = this.#target.isMicro800 ? Math.min(wanted, SMALL_BYTES) : wanted;
+    const { isMicro800, largestBytes = isMicro800 ? SMALL_BYTES : wanted } = this.#target;
+    const most = Math.min(wanted, largestBytes);
     const sizes = most > MAX_SMALL_BYTES ? [most, SMALL_BYTES] : [most];
     const opened = await openConnection(this.#link, this.#target.route, sizes, ctx);
     if (typeof opened === "string") {

@@ -1,23 +1,21 @@
-import type { VendorADetails } from "../../src/model/details.ts";
 import { messageOf } from "../../src/model/failure.ts";
 import { FaultError } from "../../src/model/fault.ts";
 import type { Reading } from "../../src/model/value.ts";
 import type { Warning } from "../../src/model/warning.ts";
-import type { ConnectInput, Discovered, DriverContext, Endpoint, Point, Prepared, Session } from "../driver.ts";
+import type { Discovered, DriverContext, Point, Prepared, Session } from "../driver.ts";
 import type { Connection } from "../lib/connection.ts";
 import type { Take } from "../lib/tagged.ts";
-import { openTcp } from "../lib/tcp.ts";
 import type { CipAddress } from "./address.ts";
 import { emptyReply, fragmentRequest, multipleRequest, type Reply, SERVICE, STATUS, walkMultiple } from "./cip.ts";
 import { Discovery } from "./discover.ts";
-import { CipLink, type Packet } from "./link.ts";
+import type { CipLink, Packet } from "./link.ts";
 import { lookUp } from "./look-up.ts";
 import { Messenger } from "./messenger.ts";
 import { type CipItem, type CipLimits, type CipRead, describeRead, maxDataBytes, typeHeaderBytes } from "./plan.ts";
 import { ProgramWatch } from "./program.ts";
 import { changeOf, Outcome } from "./readings.ts";
 import { refusalOf } from "./refusals.ts";
-import { findTarget, type Target, targetWords } from "./route.ts";
+import { type Target, targetWords } from "./route.ts";
 import type { CipSettings } from "./settings.ts";
 import { SymbolList, wholeRefusal } from "./symbols.ts";
 import { Templates } from "./templates.ts";
@@ -31,8 +29,6 @@ const KEEP_ALIVE_MS = 15_000;
 /** A tag that is missing is looked for again, where nothing says that the program changed. */
 const LOOK_AGAIN_MS = 60_000;
 const KEY_LOGGED = "logged";
-
-export const endpointOf = ({ host, port }: VendorADetails): Endpoint => ({ host, port, transport: "tcp" });
 
 export class CipSession implements Session<CipAddress, CipRead, CipLimits> {
   readonly #connection: Connection;
@@ -76,24 +72,15 @@ export class CipSession implements Session<CipAddress, CipRead, CipLimits> {
     this.#keepAlive = setInterval(() => this.#keepOpen(), KEEP_ALIVE_MS).unref();
   }
 
-  /** Throws ReasonError: the session, the route or the connection is refused, in words that name the status. */
-  static async connect({ details, settings }: ConnectInput<VendorADetails, CipSettings>, ctx: DriverContext): Promise<CipSession> {
-    const connection = await openTcp(endpointOf(details), ctx);
-    const link = new CipLink(connection, ctx);
-    try {
-      await link.register(ctx);
-      const target = await findTarget(link, settings, ctx);
-      const messenger = new Messenger(link, target, settings);
-      await messenger.open(ctx);
-      const serial = target.identity?.serial.toString(16) ?? "unknown";
-      const program = new ProgramWatch(messenger, ctx.device, serial);
-      await program.check(ctx);
-      logOnce(targetWords(target), ctx);
-      return new CipSession(connection, link, messenger, target, program, ctx);
-    } catch (error) {
-      void link.close(ctx);
-      throw error;
-    }
+  /** Throws ReasonError: the route or the connection is refused, in words that name the status. */
+  static async open(connection: Connection, link: CipLink, target: Target, settings: CipSettings, ctx: DriverContext): Promise<CipSession> {
+    const messenger = new Messenger(link, target, settings);
+    await messenger.open(ctx);
+    const serial = target.identity?.serial.toString(16) ?? "unknown";
+    const program = new ProgramWatch(messenger, ctx.device, serial);
+    await program.check(ctx);
+    logOnce(targetWords(target), ctx);
+    return new CipSession(connection, link, messenger, target, program, ctx);
   }
 
   get limits(): CipLimits {
@@ -347,10 +334,10 @@ export class CipSession implements Session<CipAddress, CipRead, CipLimits> {
 
 type Part = { readonly bytes: number; readonly isMore: boolean } | { readonly changed: string } | FaultError;
 
-const otherProgram = (why: string): FaultError =>
+export const otherProgram = (why: string): FaultError =>
   new FaultError("program_changed", `the controller has another program: ${why}; tags are looked up again`, { scope: "program" });
 
-function logOnce(words: string, { log, device }: DriverContext): void {
+export function logOnce(words: string, { log, device }: DriverContext): void {
   if (device?.get(KEY_LOGGED) === words) return;
   device?.set(KEY_LOGGED, words);
   log.info({}, `connected to ${words}`);

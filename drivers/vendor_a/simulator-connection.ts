@@ -79,7 +79,8 @@ export class DeviceConnection extends FramedConnection {
 
   #ownIdentity() {
     const owner = this.#device.slots.get(this.#device.ownerSlot);
-    return owner?.kind === "other" ? owner.identity : this.#device.cpu.identity;
+    if (owner?.kind === "other") return owner.identity;
+    return owner?.kind === "cpu" ? owner.cpu.identity : this.#device.cpu.identity;
   }
 
   #reply({ command, session, context }: Encapsulated, payload: Buffer, status = 0): void {

@@ -89,6 +89,11 @@ export const WARNINGS = {
   program_changed: w("note", "Somebody loaded another program into the device.", "Look at the values of the time that the text names."),
   device_limited: w("note", "The device takes less at once than it promises, or than others.", "Nothing: the collector asks for less."),
   read_without_connection: w("note", "The controller opens no more connections.", "Close other programs that talk to it."),
+  variables_not_listed: w(
+    "note",
+    "The controller does not list its variables.",
+    "Nothing: variables are read by their names; say counts of arrays, and members of structures one by one.",
+  ),
   program_list_unreadable: w(
     "warning",
     "The device does not tell which program it has.",

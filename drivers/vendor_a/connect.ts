@@ -1,0 +1,32 @@
+import type { VendorADetails } from "../../src/model/details.ts";
+import type { ConnectInput, DriverContext, Endpoint, Session } from "../driver.ts";
+import { openTcp } from "../lib/tcp.ts";
+import type { CipAddress } from "./address.ts";
+import { isOmron } from "./identity.ts";
+import { CipLink } from "./link.ts";
+import type { VariableRead } from "./omron/plan.ts";
+import { OmronSession } from "./omron/session.ts";
+import type { CipLimits, CipRead } from "./plan.ts";
+import { findTarget } from "./route.ts";
+import { CipSession } from "./session.ts";
+import type { CipSettings } from "./settings.ts";
+
+export const endpointOf = ({ host, port }: VendorADetails): Endpoint => ({ host, port, transport: "tcp" });
+
+/** A session with the kind of controller that is there. Throws ReasonError: session, route or connection is refused, in words that name the status. */
+export async function connect(
+  { details, settings }: ConnectInput<VendorADetails, CipSettings>,
+  ctx: DriverContext,
+): Promise<Session<CipAddress, CipRead | VariableRead, CipLimits>> {
+  const connection = await openTcp(endpointOf(details), ctx);
+  const link = new CipLink(connection, ctx);
+  try {
+    await link.register(ctx);
+    const target = await findTarget(link, settings, ctx);
+    if (target.identity && isOmron(target.identity)) return await OmronSession.open(connection, link, target, { details, settings }, ctx);
+    return await CipSession.open(connection, link, target, settings, ctx);
+  } catch (error) {
+    void link.close(ctx);
+    throw error;
+  }
+}

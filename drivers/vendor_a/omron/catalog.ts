@@ -1,0 +1,163 @@
+import { FaultError } from "../../../src/model/fault.ts";
+import type { DeviceMemory, DriverContext } from "../../driver.ts";
+import { STATUS } from "../cip.ts";
+import type { Messenger } from "../messenger.ts";
+import {
+  type Described,
+  type DescribedType,
+  parseType,
+  parseVariable,
+  parseVariables,
+  typeRequest,
+  type VariableKind,
+  type VariablePage,
+  variableRequest,
+  variablesRequest,
+} from "./objects.ts";
+import { variableRefusal } from "./refusals.ts";
+import {
+  ARRAY,
+  ELEMENTARY,
+  elementsOf,
+  isStructureCode,
+  layOut,
+  type Shape,
+  STRUCTURE,
+  type VariableMember,
+  type VariableStructure,
+  valuesIn,
+} from "./types.ts";
+
+/** Variables in a page at first. */
+const PAGE = 100;
+const MAX_DEPTH = 16;
+/** Members of one structure, types that are kept, and values in one structure. */
+const MAX_MEMBERS = 4096;
+const MAX_TYPES = 4096;
+const MAX_VALUES = 200_000;
+/** A list that was silent is asked for again after this. */
+const SILENT_MS = 3_600_000;
+const KEY = "list_asked";
+
+/** The controller has no list of variables for us. */
+export class NotListed extends Error {}
+
+/** What the controller says of its variables. No public document describes it: everything here may be refused, and only costs its help. */
+export class Catalog {
+  readonly #messenger: Messenger;
+  readonly #memory: DeviceMemory | undefined;
+  readonly #structures = new Map<number, VariableStructure>();
+  #pageSize = PAGE;
+  #missing: string | undefined;
+
+  constructor(messenger: Messenger, memory: DeviceMemory | undefined) {
+    this.#messenger = messenger;
+    this.#memory = memory;
+    // A question without an answer ends the session: the next one reads without it.
+    const askedAt = memory?.get(KEY);
+    if (typeof askedAt === "number" && performance.now() - askedAt < SILENT_MS) this.#missing = "it did not answer";
+  }
+
+  /** Why there is no list; undefined: nothing is known against it. */
+  get missing(): string | undefined {
+    return this.#missing;
+  }
+
+  /** The controller has another program. */
+  forget(): void {
+    this.#structures.clear();
+  }
+
+  /** Variables by their places from 1 on. Throws NotListed; ReasonError. */
+  async page(from: number, kind: VariableKind, ctx: DriverContext): Promise<VariablePage> {
+    for (;;) {
+      if (this.#missing !== undefined) throw new NotListed(this.#missing);
+      const page = await this.#ask(variablesRequest(from, this.#pageSize, kind), "the list of variables", parseVariables, ctx);
+      if (page === "too large" && this.#pageSize > 1) this.#pageSize = Math.ceil(this.#pageSize / 2);
+      else if (page instanceof FaultError && page.scope !== "points") throw page;
+      else if (page === "too large" || page instanceof FaultError)
+        this.#missing = page === "too large" ? "an answer has no room for it" : page.message;
+      else return page;
+    }
+  }
+
+  /** The shape of a listed variable. Throws FaultError: it cannot be had. */
+  async shapeOf(instance: number, name: string, ctx: DriverContext): Promise<Shape> {
+    const variable = await this.#described(variableRequest(instance), name, parseVariable, ctx);
+    return this.#shape(variable, variable.type, name, ctx, 0);
+  }
+
+  async #shape(described: Described, type: number, name: string, ctx: DriverContext, depth: number): Promise<Shape> {
+    const { dimensions, firsts } = described;
+    const isArray = described.code === ARRAY || dimensions.length > 0;
+    const code = described.code === ARRAY ? described.elementCode : described.code;
+    // A text is as long as it is declared.
+    const bytes = ELEMENTARY.get(code)?.bytes || Math.floor(described.bytes / Math.max(1, elementsOf(described)));
+    const shape: Shape = { code, bytes, dimensions, firsts };
+    if (isArray && dimensions.length === 0) throw unusable(name, "an array without dimensions");
+    if (!isStructureCode(code)) return shape;
+    const structure = type === 0 ? undefined : await this.#structure(type, name, ctx, depth);
+    return { ...shape, code: STRUCTURE, ...(structure && { structure, bytes: structure.bytes }) };
+  }
+
+  /** `instance`: of a structure's type, or of a member or an array that has it. */
+  async #structure(instance: number, name: string, ctx: DriverContext, depth: number): Promise<VariableStructure> {
+    if (depth >= MAX_DEPTH) throw unusable(name, `structures are nested more than ${MAX_DEPTH} deep`);
+    const known = this.#structures.get(instance);
+    if (known) return known;
+    const type = await this.#described(typeRequest(instance), name, parseType, ctx);
+    // A member of a structure type, or an array of it, has no members of its own and leads to the type.
+    const structure =
+      type.members === 0 && type.nested !== 0
+        ? await this.#structure(type.nested, name, ctx, depth + 1)
+        : await this.#withMembers(type, name, ctx, depth);
+    if (this.#structures.size < MAX_TYPES) this.#structures.set(instance, structure);
+    return structure;
+  }
+
+  async #withMembers(type: DescribedType, name: string, ctx: DriverContext, depth: number): Promise<VariableStructure> {
+    const members: Pick<VariableMember, "name" | "shape">[] = [];
+    const seen = new Set<number>();
+    for (let next = type.nested; next !== 0; ) {
+      if (seen.has(next) || seen.size >= MAX_MEMBERS) throw unusable(name, `the members of ${type.name} have no end`);
+      seen.add(next);
+      const member = await this.#described(typeRequest(next), name, parseType, ctx);
+      members.push({ name: member.name, shape: await this.#shape(member, member.nested, name, ctx, depth + 1) });
+      next = member.next;
+    }
+    if (members.length !== type.members) throw unusable(name, `${type.name} has ${members.length} members and says ${type.members}`);
+    const structure = { name: type.name, crc: type.crc, bytes: type.bytes, members: layOut(members, type.bytes) };
+    if (valuesIn(structure) > MAX_VALUES) throw unusable(name, `${type.name} has more than ${MAX_VALUES} values`);
+    return structure;
+  }
+
+  async #described<T>(request: Buffer, name: string, parse: Parse<T>, ctx: DriverContext): Promise<T> {
+    const found = await this.#ask(request, `the type of ${name}`, parse, ctx);
+    if (found === "too large") throw unusable(name, "an answer has no room for it");
+    if (found instanceof FaultError) throw found;
+    return found;
+  }
+
+  #ask<T>(request: Buffer, what: string, parse: Parse<T>, ctx: DriverContext): Promise<T | "too large" | FaultError> {
+    this.#memory?.set(KEY, performance.now());
+    return this.#messenger.ask<T | "too large" | FaultError>(
+      ctx,
+      () => what,
+      request,
+      ({ status, extended, bytes, at, end }, done) => {
+        this.#memory?.set(KEY, undefined);
+        if (status === STATUS.tooLarge) {
+          done("too large");
+          return undefined;
+        }
+        const found = status === STATUS.ok ? parse(bytes, at, end) : variableRefusal(status, extended, what);
+        done(typeof found === "string" ? unusable(what, found) : found);
+        return undefined;
+      },
+    );
+  }
+}
+
+type Parse<T> = (bytes: Buffer, at: number, end: number) => T | string;
+
+const unusable = (what: string, why: string): FaultError => new FaultError("device_error", `${what}: ${why}`);
