@@ -38,10 +38,26 @@ export interface Framing {
    */
   lastFrames?(): readonly Uint8Array[];
   /**
+   * Says how the answers that came break the protocol, where a request has none in time; undefined: it is silence. Default: it is silence.
+   */
+  insteadOfSilence?(): string | undefined;
+  /**
    * Closes the connection in place of the exchange, because a request has no answer in time or its signal aborts; all requests have ended.
    * Those that it sends itself end as any others do. Default: the exchange sends `lastFrames` and closes.
    */
   close?(): void;
+}
+
+/**
+ * Purpose of a request. `help`: reading can do without it. Where it has no answer in time, only it ends (NoAnswer), and the connection stays: only for protocols that match answers by ids which do not return soon. Default: `value`.
+ */
+export type Purpose = "value" | "help";
+
+/** A request of the purpose `help` has no answer: nothing else has ended with it. */
+export class NoAnswer extends ReasonError {
+  constructor(words: string) {
+    super("TIMEOUT", words);
+  }
 }
 
 /** Takes an answer apart for the request that it belongs to: what that throws ends this request alone, and the connection stands. */
@@ -125,13 +141,19 @@ export class Exchange {
     ctx: DriverContext,
     describe: () => string,
     start: (answer: (value: T | Promise<T>) => void, refuse: (error: Error) => void) => void,
+    purpose: Purpose = "value",
   ): Promise<T> {
     const refused = this.#refusalOf(ctx, describe);
     if (refused) return Promise.reject(refused);
     this.#watch(ctx.signal);
     return new Promise((resolve, reject) => {
       const { answerMs } = ctx.timeouts;
-      const giveUp = () => this.#giveUp(new ReasonError("TIMEOUT", `no answer within ${answerMs} ms to ${describe()}`));
+      const giveUp = () => {
+        const words = `no answer within ${answerMs} ms to ${describe()}`;
+        const wrong = this.#wrongAnswer(words);
+        if (purpose === "help") request.end(wrong ?? new NoAnswer(words));
+        else this.#giveUp(wrong ?? new ReasonError("TIMEOUT", words));
+      };
       const request: Pending = {
         describe,
         deadline: this.#deadlines.add(answerMs, giveUp),
@@ -229,6 +251,14 @@ export class Exchange {
   #aborted(signal: EventTarget | null): void {
     const [oldest] = this.#pending;
     if (oldest && signal instanceof AbortSignal) this.#giveUp(stoppedWhile(`waiting for the answer to ${oldest.describe()}`, signal));
+  }
+
+  #wrongAnswer(words: string): ReasonError | undefined {
+    const wrong = this.#framing.insteadOfSilence?.();
+    if (wrong === undefined) return undefined;
+    return new ReasonError("UNKNOWN", `${this.#connection.where} broke the protocol: ${wrong} (${words})`, {
+      condition: "protocol_violation",
+    });
   }
 
   /** Closes the connection, and tells the device before. */

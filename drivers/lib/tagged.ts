@@ -1,7 +1,7 @@
 import { takeOut } from "../../src/base/take-out.ts";
 import type { DriverContext } from "../driver.ts";
 import type { Connection } from "./connection.ts";
-import { Exchange, type Framing, takeFor } from "./exchange.ts";
+import { Exchange, type Framing, type Purpose, takeFor } from "./exchange.ts";
 
 /** What a protocol tells the exchange. */
 export interface TaggedFraming extends Framing {
@@ -25,7 +25,7 @@ interface Sent<A> {
 
 /** Requests over one connection whose answers come in any order and are matched by tag. `A`: an answer, taken apart. */
 export class TaggedExchange<A> extends Exchange {
-  // A request that ends without an answer ends the connection too, and this table with it. An array, because it is short and a map that
+  // A request that ends without an answer ends the connection too, and this table with it, unless it was only of help. An array, because it is short and a map that
   // fills and empties makes garbage that outlives it.
   readonly #sent: Sent<A>[] = [];
   readonly #log: DriverContext["log"];
@@ -39,12 +39,24 @@ export class TaggedExchange<A> extends Exchange {
   }
 
   /** Sends the request that `start` makes, which is called again where the exchange repeats it. Throws as `request`, and what `take` refuses with. */
-  ask<T>(ctx: DriverContext, describe: () => string, start: () => Tagged, take: Take<A, T>): Promise<T> {
+  ask<T>(ctx: DriverContext, describe: () => string, start: () => Tagged, take: Take<A, T>, purpose: Purpose = "value"): Promise<T> {
     const words = () => (this.#unmatched > 0 ? `${describe()} (${this.#unmatchedWords}: ${this.#unmatched})` : describe());
-    return this.request<T>(ctx, words, (done, refuse) => {
-      const { tag, frame } = start();
-      this.#sent.push({ tag, take: (answer) => takeFor(refuse, () => take(answer, done, refuse)) });
-      this.send(frame);
+    const own: Sent<A>[] = [];
+    const asked = this.request<T>(
+      ctx,
+      words,
+      (done, refuse) => {
+        const { tag, frame } = start();
+        const sent = { tag, take: (answer: A) => takeFor(refuse, () => take(answer, done, refuse)) };
+        this.#sent.push(sent);
+        if (purpose === "help") own.push(sent);
+        this.send(frame);
+      },
+      purpose,
+    );
+    if (purpose === "value") return asked;
+    return asked.finally(() => {
+      for (const sent of own) takeOut(this.#sent, sent);
     });
   }
 

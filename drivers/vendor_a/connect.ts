@@ -1,5 +1,6 @@
 import type { VendorADetails } from "../../src/model/details.ts";
 import type { ConnectInput, DriverContext, Endpoint, Session } from "../driver.ts";
+import { SilentHelp } from "../lib/silent-help.ts";
 import { openTcp } from "../lib/tcp.ts";
 import type { CipAddress } from "./address.ts";
 import { isOmron } from "./identity.ts";
@@ -20,11 +21,13 @@ export async function connect(
 ): Promise<Session<CipAddress, CipRead | VariableRead, CipLimits>> {
   const connection = await openTcp(endpointOf(details), ctx);
   const link = new CipLink(connection, ctx);
+  const help = new SilentHelp(ctx.device);
   try {
     await link.register(ctx);
-    const target = await findTarget(link, settings, ctx);
-    if (target.identity && isOmron(target.identity)) return await OmronSession.open(connection, link, target, { details, settings }, ctx);
-    return await CipSession.open(connection, link, target, settings, ctx);
+    const target = await findTarget(link, settings, help, ctx);
+    if (target.identity && isOmron(target.identity))
+      return await OmronSession.open(connection, link, target, { details, settings, help }, ctx);
+    return await CipSession.open(connection, link, target, { settings, help }, ctx);
   } catch (error) {
     void link.close(ctx);
     throw error;

@@ -504,7 +504,7 @@ describe("tags", () => {
       12.25,
       true,
       [20, 30],
-      expect.stringContaining("type 0x02A0 is not a type that can be read"),
+      expect.stringContaining("a structure, of which only members can be read"),
     ]);
     expect(await failureOf(discover(opened))).toMatchObject({
       fault: "device_error",

@@ -90,5 +90,6 @@ function tryOpen(link: CipLink, wish: OpenWish, ctx: DriverContext): Promise<num
       done(targetId);
       return undefined;
     },
+    "help",
   );
 }

@@ -1,6 +1,7 @@
 import { ReasonError } from "../../src/model/reason.ts";
 import type { DriverContext } from "../driver.ts";
 import type { Connection } from "../lib/connection.ts";
+import type { Purpose } from "../lib/exchange.ts";
 import { createDeviceMemory, createIdCounter, type IdCounter } from "../lib/ids.ts";
 import { TaggedExchange, type Take } from "../lib/tagged.ts";
 import { emptyReply, parseReply, REPLY, type Reply } from "./cip.ts";
@@ -64,6 +65,9 @@ export class CipLink {
   #open: OpenConnection | undefined;
   #sequences = createIdCounter(16);
   #answeredAt = performance.now();
+  /** The number that was sent last, and one that came with an answer and was never given out. */
+  #asked: Numbered = { isConnected: false, key: 0 };
+  #foreign: Numbered | undefined;
 
   constructor(connection: Connection, ctx: Pick<DriverContext, "tap" | "log">) {
     this.#connection = connection;
@@ -76,6 +80,7 @@ export class CipLink {
       onFrame: (message) => this.#takeMessage(message),
       lastFrames: () => this.#lastFrames(),
       unmatchedWords: "replies to no request",
+      insteadOfSilence: () => this.#foreign && foreignWords(this.#foreign, this.#asked),
     });
   }
 
@@ -93,7 +98,15 @@ export class CipLink {
   }
 
   /** Throws ReasonError: the device refuses the session, or what `Exchange.request` throws. */
-  register(ctx: DriverContext): Promise<void> {
+  async register(ctx: DriverContext): Promise<void> {
+    try {
+      await this.#register(ctx);
+    } catch (error) {
+      throw this.#connection.alive() || ctx.signal.aborted ? error : whereClosed(error);
+    }
+  }
+
+  #register(ctx: DriverContext): Promise<void> {
     return this.#exchange.request<void>(
       ctx,
       () => "the registration of a session",
@@ -127,11 +140,13 @@ export class CipLink {
   }
 
   /** Throws as `TaggedExchange.ask` does. */
-  ask<T>(ctx: DriverContext, describe: () => string, { message, isConnected, service }: Packet, take: Take<Reply, T>): Promise<T> {
+  ask<T>(ctx: DriverContext, describe: () => string, packet: Packet, take: Take<Reply, T>, purpose?: Purpose): Promise<T> {
+    const { message, isConnected, service } = packet;
     const start = () => {
       const key = isConnected ? this.#sequences.next() : this.#contexts.next();
       if (isConnected) setSequence(message, key);
       else setContext(message, key);
+      this.#asked = { isConnected, key };
       return { tag: tagOf(key, isConnected), frame: message };
     };
     return this.#exchange.ask<T>(
@@ -142,6 +157,7 @@ export class CipLink {
         parseReply(arrived.message, arrived.from, arrived.to, this.#reply) ??
         wrongService(this.#reply, service, isConnected) ??
         take(this.#reply, done, refuse),
+      purpose,
     );
   }
 
@@ -204,8 +220,9 @@ export class CipLink {
   #takeReply(message: Buffer, answer: Answer & { kind: "unconnected" | "connected" }): string | undefined {
     const isConnected = answer.kind === "connected";
     const isOurs = !isConnected || answer.connection === this.#open?.ownId;
-    const tag = isOurs ? tagOf(isConnected ? answer.sequence : answer.context, isConnected) : undefined;
-    return this.#exchange.answered(tag, { message, from: answer.from, to: answer.to });
+    const key = isConnected ? answer.sequence : answer.context;
+    this.#foreign = isOurs && !isGivenOut({ isConnected, key }, this.#asked) ? { isConnected, key } : undefined;
+    return this.#exchange.answered(isOurs ? tagOf(key, isConnected) : undefined, { message, from: answer.from, to: answer.to });
   }
 
   /** Nothing says which request it is about: the session is of no use any more. */
@@ -215,6 +232,31 @@ export class CipLink {
     this.#connection.fail(failure, "close");
   }
 }
+
+/** A sender context, or the sequence count of a connected message. */
+interface Numbered {
+  readonly isConnected: boolean;
+  readonly key: number;
+}
+
+/** An answer with one of so many numbers before the last may only be late. */
+const LATE_NUMBERS = 1024;
+
+/** True: an answer may have this number, which was given out. One of the other kind may always be late. */
+const isGivenOut = ({ isConnected, key }: Numbered, last: Numbered): boolean =>
+  isConnected !== last.isConnected || (key !== 0 && key <= 0xffff && ((last.key - key) & 0xffff) < LATE_NUMBERS);
+
+const foreignWords = ({ isConnected, key }: Numbered, { key: asked }: Numbered): string =>
+  `an answer has the ${isConnected ? "sequence count" : "sender context"} ${key}, the request has ${asked}: the device has to repeat it`;
+
+/** Who closes the connection when a session is registered mostly wants TLS, or has no session left. */
+function whereClosed(error: unknown): unknown {
+  if (!(error instanceof ReasonError) || !CLOSED.has(error.reason.type)) return error;
+  const why = `${error.message} at the registration of a session: CIP Security may be on (5380 and others, firmware 33 and up), or the device limits who may connect, or has no session left`;
+  return new ReasonError(error.reason, why, { cause: error, sessionLost: error.sessionLost });
+}
+
+const CLOSED: ReadonlySet<string> = new Set(["CONNECTION_CLOSED", "CONNECTION_RESET"]);
 
 /** Sequence counts of connected messages stand above the sender contexts of the others, which have 32 bits. */
 const tagOf = (key: number, isConnected: boolean): number => (isConnected ? 2 ** 32 : 0) + key;

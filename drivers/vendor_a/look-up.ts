@@ -11,7 +11,7 @@ import type { Messenger } from "./messenger.ts";
 import { refusalOf } from "./refusals.ts";
 import { type ListedSymbol, NotListed, type SymbolList } from "./symbols.ts";
 import type { Templates } from "./templates.ts";
-import { DWORD, elementaryType, type Family } from "./types.ts";
+import { ATOMICS, DWORD, elementaryType, type Family } from "./types.ts";
 
 type Wanted = Point<CipAddress>;
 type Found = readonly Prepared<CipAddress>[];
@@ -48,9 +48,12 @@ export async function* lookUp(points: readonly Wanted[], using: LookUp, ctx: Dri
   const yieldToEventLoop = createYielder();
   for (const own of await inSlices(groupTextSteps(points, scopeOf), yieldToEventLoop)) {
     const missing = new Missing();
+    const untold = new Map<Wanted, FaultError>();
     await inSlices(missing.add(own), yieldToEventLoop);
-    yield* fromList(missing, own[0]?.address.program, { ...using, yieldToEventLoop }, ctx);
-    yield* oneByOne(await inSlices(missing.all(), yieldToEventLoop), using, ctx);
+    yield* fromList(missing, own[0]?.address.program, { ...using, yieldToEventLoop, untold }, ctx);
+    const left = new Set(untold.keys());
+    for (const point of await inSlices(missing.all(), yieldToEventLoop)) left.add(point);
+    yield* oneByOne([...left], { ...using, untold }, ctx);
   }
 }
 
@@ -99,7 +102,12 @@ class Missing {
   }
 }
 
-interface ListedLookUp extends LookUp {
+interface NamedLookUp extends LookUp {
+  /** Points of structures that the controller does not tell, and why: they may be members that can be read by name. */
+  readonly untold: Map<Wanted, FaultError>;
+}
+
+interface ListedLookUp extends NamedLookUp {
   readonly yieldToEventLoop: YieldToEventLoop;
 }
 
@@ -111,10 +119,17 @@ async function* fromList(missing: Missing, program: string | undefined, using: L
   let isSecondRound = false;
   while (!missing.isEmpty) {
     const page = await using.list.page(program, from, ctx).catch((error: unknown) => {
-      if (error instanceof NotListed) return undefined;
+      if (error instanceof NotListed) return error;
       throw error;
     });
-    if (!page) return;
+    if (page instanceof NotListed) {
+      const why = new FaultError(
+        "device_error",
+        `a structure, of which only members can be read: the controller does not tell it (${page.message})`,
+      );
+      for (const point of await inSlices(missing.all(), using.yieldToEventLoop)) using.untold.set(point, why);
+      return;
+    }
     const found: Prepared<CipAddress>[] = [];
     for (const symbol of page.symbols) {
       const wanted = missing.take(symbol.name);
@@ -142,7 +157,7 @@ const remember = (memory: DeviceMemory | undefined, progress: Progress): void =>
 async function locateAll(
   points: readonly Wanted[],
   symbol: ListedSymbol,
-  { templates, family, yieldToEventLoop }: ListedLookUp,
+  { templates, family, yieldToEventLoop, untold }: ListedLookUp,
   ctx: DriverContext,
 ): Promise<Found> {
   const refuse = (refusal: FaultError): Found => points.map((point) => ({ point, refusal }));
@@ -159,8 +174,9 @@ async function locateAll(
     }
     return found;
   } catch (error) {
-    if (error instanceof FaultError && error.scope === "points") return refuse(error);
-    throw error;
+    if (!(error instanceof FaultError) || error.scope !== "points") throw error;
+    for (const point of points) untold.set(point, error);
+    return [];
   }
 }
 
@@ -179,7 +195,7 @@ function prepared(point: Wanted, find: () => ReturnType<typeof locate>): Prepare
 }
 
 /** What is in no list: the controller says of which type it is, or why it cannot be read. */
-async function* oneByOne(points: readonly Wanted[], using: LookUp, ctx: DriverContext): AsyncGenerator<Found> {
+async function* oneByOne(points: readonly Wanted[], using: NamedLookUp, ctx: DriverContext): AsyncGenerator<Found> {
   for (let at = 0; at < points.length; at += ASKED_AT_ONCE) {
     const found: Prepared<CipAddress>[] = [];
     for (const point of points.slice(at, at + ASKED_AT_ONCE)) found.push(await askOne(point, using, ctx));
@@ -187,7 +203,7 @@ async function* oneByOne(points: readonly Wanted[], using: LookUp, ctx: DriverCo
   }
 }
 
-async function askOne(point: Wanted, using: LookUp, ctx: DriverContext): Promise<Prepared<CipAddress>> {
+async function askOne(point: Wanted, using: NamedLookUp, ctx: DriverContext): Promise<Prepared<CipAddress>> {
   const { address } = point;
   const { family, retryAfterMs } = using;
   const refuse = (refusal: FaultError): Prepared<CipAddress> => ({ point, refusal, ...(retryAfterMs !== undefined && { retryAfterMs }) });
@@ -200,6 +216,8 @@ async function askOne(point: Wanted, using: LookUp, ctx: DriverContext): Promise
       if (word === DWORD) code = word;
     }
     const found = code;
+    const untold = using.untold.get(point);
+    if (untold && typeof found === "number" && !ATOMICS.has(found)) return refuse(untold);
     if (typeof found === "number") return prepared(point, () => locateAlone(address, point.type, found, family));
     if (found.scope === "points") return refuse(found);
     throw found;

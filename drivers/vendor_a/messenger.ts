@@ -1,6 +1,8 @@
 import { ReasonError } from "../../src/model/reason.ts";
 import { type Warning, warning } from "../../src/model/warning.ts";
 import type { DriverContext } from "../driver.ts";
+import { NoAnswer, type Purpose } from "../lib/exchange.ts";
+import type { Help, SilentHelp } from "../lib/silent-help.ts";
 import type { Take } from "../lib/tagged.ts";
 import { identityRequest, type Reply, STATUS } from "./cip.ts";
 import { openConnection, SMALL_BYTES } from "./forward-open.ts";
@@ -16,18 +18,25 @@ const SEQUENCE_BYTES = 2;
 /** A controller that had no connection left is asked again after this. */
 const ASK_AGAIN_MS = 30_000;
 
+const CONNECTION: Help = {
+  kind: "connection",
+  words: "the controller gives no answer to the opening of a connection: it is read without one, which is slower",
+};
+
 /** CIP messages to a controller: over a connection in it where it has one for us, else each by itself along the route. */
 export class Messenger {
   readonly #link: CipLink;
   readonly #target: Target;
   readonly #settings: CipSettings;
+  readonly #help: SilentHelp;
   /** With the sequence count. */
   #sizeBytes = 0;
   /** Why there is no connection. */
   #refused: string | undefined;
   #askAgainAt = Number.POSITIVE_INFINITY;
 
-  constructor(link: CipLink, target: Target, settings: CipSettings) {
+  constructor(link: CipLink, target: Target, settings: CipSettings, help: SilentHelp) {
+    this.#help = help;
     this.#link = link;
     this.#target = target;
     this.#settings = settings;
@@ -58,10 +67,19 @@ export class Messenger {
     const { connected, connection_size: wanted } = this.#settings;
     this.#link.use(undefined);
     if (!connected) return;
+    if (!this.#help.isDue(CONNECTION.kind)) {
+      this.#askAgainAt = performance.now() + this.#help.msLeft(CONNECTION.kind);
+      return;
+    }
     const { isMicro800, largestBytes = isMicro800 ? SMALL_BYTES : wanted } = this.#target;
     const most = Math.min(wanted, largestBytes);
     const sizes = most > MAX_SMALL_BYTES ? [most, SMALL_BYTES] : [most];
-    const opened = await openConnection(this.#link, this.#target.route, sizes, ctx);
+    const opened = await this.#help.ask(CONNECTION, () => openConnection(this.#link, this.#target.route, sizes, ctx));
+    if (opened === undefined) {
+      this.#refused = undefined;
+      this.#askAgainAt = performance.now() + this.#help.msLeft(CONNECTION.kind);
+      return;
+    }
     if (typeof opened === "string") {
       this.#refused = opened;
       this.#askAgainAt = performance.now() + ASK_AGAIN_MS;
@@ -79,15 +97,32 @@ export class Messenger {
   }
 
   /** Throws as `CipLink.ask`, and ReasonError where the message does not come through. */
-  send<T>(ctx: DriverContext, describe: () => string, packet: Packet, take: Take<Reply, T>): Promise<T> {
-    return this.#link.ask<T>(ctx, describe, packet, (reply, done, refuse) => {
+  send<T>(ctx: DriverContext, describe: () => string, packet: Packet, take: Take<Reply, T>, purpose?: Purpose): Promise<T> {
+    const judge: Take<Reply, T> = (reply, done, refuse) => {
       const { status, extended } = reply;
       if (status !== STATUS.ok && (status === STATUS.connectionLost || isRouteReply(reply, packet.service))) {
-        refuse(this.#lost(status, extended));
+        const lost = this.#lost(status, extended);
+        refuse(purpose === "help" && lost.reason.type === "TIMEOUT" ? new NoAnswer(lost.message) : lost);
         return undefined;
       }
       return take(reply, done, refuse);
-    });
+    };
+    return this.#link.ask<T>(ctx, describe, packet, judge, purpose);
+  }
+
+  /** How many kinds of help that begin so are not asked for at this moment. */
+  resting(kind: string): number {
+    return this.#help.kinds.filter((one) => one.startsWith(kind) && !this.#help.isDue(one)).length;
+  }
+
+  /** True: the last request for this help had no answer. */
+  isSilent(kind: string): boolean {
+    return this.#help.kinds.includes(kind);
+  }
+
+  /** For what reading can do without. Undefined: the controller gives no answer, or gave none a short while ago. Throws as `send`. */
+  askHelp<T>(help: Help, ctx: DriverContext, describe: () => string, cip: Buffer, take: Take<Reply, T>): Promise<T | undefined> {
+    return this.#help.ask(help, () => this.send(ctx, describe, this.packet(cip, ctx.timeouts.answerMs), take, "help"));
   }
 
   ask<T>(ctx: DriverContext, describe: () => string, cip: Buffer, take: Take<Reply, T>): Promise<T> {
@@ -96,15 +131,12 @@ export class Messenger {
 
   /** A question that costs the controller little, so that it does not end the connection for lack of traffic. */
   keepOpen(ctx: DriverContext): Promise<void> {
-    return this.ask<void>(
-      ctx,
-      () => "the identity of the controller",
-      identityRequest(),
-      (_reply, done) => {
-        done();
-        return undefined;
-      },
-    );
+    const packet = this.packet(identityRequest(), ctx.timeouts.answerMs);
+    const take: Take<Reply, void> = (_reply, done) => {
+      done();
+      return undefined;
+    };
+    return this.send(ctx, () => "the identity of the controller", packet, take, "help");
   }
 
   close(ctx: DriverContext): Promise<void> {

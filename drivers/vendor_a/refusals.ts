@@ -112,6 +112,15 @@ export function refusalOf(status: number, extended: number | undefined, what: st
   return new FaultError(fault, `${what}: ${statusCode(status, extended)} (${words})`, { scope });
 }
 
+/** A refusal that says nothing of the tag whose structure it is about. */
+export function templateRefusal(status: number, extended: number | undefined, what: string): FaultError {
+  const { words, scope } = wordsOf(status, extended);
+  if (scope !== "points") return refusalOf(status, extended, what);
+  const isOfTags = words.includes(NO_SUCH_TAG) || words === NO_ACCESS;
+  const why = `the controller does not tell this structure${isOfTags ? "" : `: ${words}`}; its members can be read by name`;
+  return new FaultError("device_error", `${what}: ${statusCode(status, extended)} (${why})`);
+}
+
 /** `status 0x01/0x0113 (no connection left: …)`: why a connection or a route failed. */
 export function connectionWords(status: number, extended: number | undefined): string {
   const words = (status === STATUS.connectionFailure ? EXTENDED_01[extended ?? -1] : undefined) ?? wordsOf(status, extended).words;

@@ -1,5 +1,6 @@
 import { ReasonError } from "../../src/model/reason.ts";
 import type { DriverContext } from "../driver.ts";
+import { SilentHelp } from "../lib/silent-help.ts";
 import { identityRequest, STATUS } from "./cip.ts";
 import { type Identity, identityWords, isController, isMicro800, isOmron, parseIdentity } from "./identity.ts";
 import { type CipLink, isRouteReply } from "./link.ts";
@@ -24,23 +25,33 @@ const AT_ONCE = 6;
 /** How long a bridge waits for a module that may not be there. */
 const LONGEST_PROBE_MS = 1000;
 const KEY = "slot";
+const SILENT = "no answer";
+export const IDENTITY = "identity at ";
 
 /** The controller behind a device: as the settings say, or by looking through the backplane. Throws ReasonError. */
-export async function findTarget(link: CipLink, { path }: CipSettings, ctx: DriverContext): Promise<Target> {
-  const owner = await ask(link, DIRECT, ctx);
+export async function findTarget(link: CipLink, { path }: CipSettings, help: SilentHelp, ctx: DriverContext): Promise<Target> {
+  const asker: Asker = { link, help, ctx };
+  const owner = await ask(asker, DIRECT, UNNAMED);
   const identity = typeof owner === "string" ? undefined : owner;
   if (path === "direct") return { route: DIRECT, identity, isMicro800: identity !== undefined && isMicro800(identity) };
-  if (path !== "auto") return byPath(link, path, ctx);
+  if (path !== "auto") return byPath(asker, path);
   if (identity && isMicro800(identity)) return { route: DIRECT, identity, isMicro800: true };
   // The port is the controller's own.
   if (identity && isOmron(identity)) return { route: DIRECT, identity, isMicro800: false };
-  return new Backplane(link, identity, ctx).find();
+  return new Backplane(asker, identity).find();
 }
 
-async function byPath(link: CipLink, path: string, ctx: DriverContext): Promise<Target> {
+/** Context of a question for an identity. */
+interface Asker {
+  readonly link: CipLink;
+  readonly help: SilentHelp;
+  readonly ctx: DriverContext;
+}
+
+async function byPath(asker: Asker, path: string): Promise<Target> {
   const route = parseRoute(path);
   if (typeof route === "string") throw new ReasonError("UNKNOWN", `path ${path}: ${route}`, { condition: "configuration_invalid" });
-  const found = await ask(link, route, ctx);
+  const found = await ask(asker, route, UNNAMED);
   return { route, identity: typeof found === "string" ? undefined : found, isMicro800: false };
 }
 
@@ -51,30 +62,31 @@ interface Found {
 
 /** The slots behind the module that has the network connection. */
 class Backplane {
+  readonly #asker: Asker;
   readonly #link: CipLink;
   /** Of that module. */
   readonly #owner: Identity | undefined;
   readonly #ctx: DriverContext;
+  /** Slots without an answer. */
+  readonly #silent: number[] = [];
   /** What slots answered that have no controller. */
   readonly #others: string[] = [];
 
-  constructor(link: CipLink, owner: Identity | undefined, ctx: DriverContext) {
-    this.#link = link;
+  constructor(asker: Asker, owner: Identity | undefined) {
+    this.#asker = asker;
+    this.#link = asker.link;
     this.#owner = owner;
-    this.#ctx = ctx;
+    this.#ctx = asker.ctx;
   }
 
   async find(): Promise<Target> {
     const known = this.#ctx.device?.get(KEY);
     // A controller with a network connection of its own is in slot 0 of a CompactLogix.
-    const first = await this.#look(typeof known === "number" ? known : 0);
+    const firstSlot = typeof known === "number" ? known : 0;
+    const first = await this.#look(firstSlot);
     if (first && (known !== undefined || this.#isOwner(first))) return this.#take(first);
     const found = first ? [first] : [];
-    for (let slot = 0; slot < SLOTS; slot += AT_ONCE) {
-      const slots = Array.from({ length: Math.min(AT_ONCE, SLOTS - slot) }, (_, i) => slot + i);
-      const asked = await Promise.all(slots.filter((one) => one !== first?.slot).map((one) => this.#look(one)));
-      found.push(...asked.filter((one) => one !== undefined));
-    }
+    found.push(...(await this.#lookThrough(Array.from({ length: SLOTS }, (_, slot) => slot).filter((slot) => slot !== firstSlot))));
     const [only, ...others] = found.some((one) => this.#isOwner(one)) ? found.filter((one) => this.#isOwner(one)) : found;
     if (only && others.length === 0) return this.#take(only);
     if (only)
@@ -82,11 +94,33 @@ class Backplane {
         `there are several controllers, set path: ${found.map(({ slot, identity }) => `1,${slot} (${identity.name})`).join(", ")}`,
       );
     if (this.#owner && isController(this.#owner)) return { route: DIRECT, identity: this.#owner, isMicro800: false };
+    // Not even a refusal came: the module itself does not answer.
+    if (this.#silent.length === SLOTS) {
+      this.#forgetSilent();
+      throw new ReasonError("TIMEOUT", `${this.#link.where} gives no answer about any slot`);
+    }
     const seen = this.#others.length === 0 ? "no slot answers" : this.#others.join(", ");
     throw this.#failure(`no controller was found in the backplane (${seen}); set path if it is elsewhere`);
   }
 
+  /** Several slots at once; from the first one without an answer on, one after the other, and those again that had none with it. */
+  async #lookThrough(slots: readonly number[]): Promise<readonly Found[]> {
+    const found: (Found | undefined)[] = [];
+    let [left, atOnce] = [slots, AT_ONCE];
+    while (left.length > 0) {
+      const asked = left.slice(0, atOnce);
+      left = left.slice(atOnce);
+      const unanswered: number[] = [];
+      found.push(...(await Promise.all(asked.map((slot) => this.#look(slot, atOnce > 1 ? unanswered : undefined)))));
+      if (unanswered.length === 0) continue;
+      left = [...unanswered, ...left];
+      atOnce = 1;
+    }
+    return found.filter((one) => one !== undefined);
+  }
+
   #failure(words: string): ReasonError {
+    this.#forgetSilent();
     const owner = this.#owner ? `${this.#link.where} (${this.#owner.name})` : this.#link.where;
     return new ReasonError("UNKNOWN", `${owner}: ${words}`, { condition: "configuration_invalid" });
   }
@@ -101,9 +135,19 @@ class Backplane {
     return { route: slotRoute(slot), identity, isMicro800: false };
   }
 
-  /** The controller in a slot; undefined: there is none. */
-  async #look(slot: number): Promise<Found | undefined> {
-    const identity = await ask(this.#link, slotRoute(slot), this.#ctx);
+  /** The next search asks all of them again. */
+  #forgetSilent(): void {
+    for (const slot of this.#silent) this.#asker.help.answered(kindOf(slotRoute(slot)));
+  }
+
+  /** The controller in a slot; undefined: there is none. `unanswered`: takes the slot where it has no answer together with others. */
+  async #look(slot: number, unanswered?: number[]): Promise<Found | undefined> {
+    const answerMs = Math.min(this.#ctx.timeouts.answerMs, 2 * LONGEST_PROBE_MS);
+    const asker: Asker = { ...this.#asker, ctx: { ...this.#ctx, timeouts: { ...this.#ctx.timeouts, answerMs } } };
+    const help = unanswered ? new SilentHelp(undefined) : this.#asker.help;
+    const isDue = this.#asker.help.isDue(kindOf(slotRoute(slot)));
+    const identity = isDue ? await ask({ ...asker, help }, slotRoute(slot), undefined) : SILENT;
+    if (identity === SILENT) (isDue && unanswered ? unanswered : this.#silent).push(slot);
     if (typeof identity === "string") return undefined;
     if (isController(identity)) return { slot, identity };
     this.#others.push(`slot ${slot}: ${identity.name}`);
@@ -111,22 +155,31 @@ class Backplane {
   }
 }
 
+const kindOf = (route: Route): string => `${IDENTITY}${routeWords(route)}`;
+
+const UNNAMED = "the device gives no answer to the question what it is: it is read without its name";
+
 /** The identity of what is there; a string: why there is none. */
-function ask(link: CipLink, route: Route, ctx: DriverContext): Promise<Identity | string> {
+async function ask({ link, help, ctx }: Asker, route: Route, words: string | undefined): Promise<Identity | string> {
   const request = identityRequest();
   const timeoutMs = Math.max(1, Math.min(LONGEST_PROBE_MS, ctx.timeouts.answerMs / 2));
   const packet = link.unconnectedPacket(routed(request, route, timeoutMs), request[0]);
-  return link.ask<Identity | string>(
-    ctx,
-    () => `the identity of what is at ${routeWords(route)}`,
-    packet,
-    (reply, done) => {
-      const isRefused = reply.status !== STATUS.ok || isRouteReply(reply, request[0] ?? 0);
-      const identity = isRefused ? undefined : parseIdentity(reply.bytes, reply.at, reply.end);
-      done(identity ?? connectionWords(reply.status, reply.extended));
-      return undefined;
-    },
+  const what = `the identity of what is at ${routeWords(route)}`;
+  const answer = await help.ask({ kind: kindOf(route), words }, () =>
+    link.ask<Identity | string>(
+      ctx,
+      () => what,
+      packet,
+      (reply, done) => {
+        const isRefused = reply.status !== STATUS.ok || isRouteReply(reply, request[0] ?? 0);
+        const identity = isRefused ? undefined : parseIdentity(reply.bytes, reply.at, reply.end);
+        done(identity ?? connectionWords(reply.status, reply.extended));
+        return undefined;
+      },
+      "help",
+    ),
   );
+  return answer ?? SILENT;
 }
 
 /** For the log. */

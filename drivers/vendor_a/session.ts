@@ -4,10 +4,12 @@ import type { Reading } from "../../src/model/value.ts";
 import type { Warning } from "../../src/model/warning.ts";
 import type { Discovered, DriverContext, Point, Prepared, Session } from "../driver.ts";
 import type { Connection } from "../lib/connection.ts";
+import type { SilentHelp } from "../lib/silent-help.ts";
 import type { Take } from "../lib/tagged.ts";
 import type { CipAddress } from "./address.ts";
 import { emptyReply, fragmentRequest, multipleRequest, type Reply, SERVICE, STATUS, walkMultiple } from "./cip.ts";
 import { Discovery } from "./discover.ts";
+import { HelpAgain } from "./help-again.ts";
 import type { CipLink, Packet } from "./link.ts";
 import { lookUp } from "./look-up.ts";
 import { Messenger } from "./messenger.ts";
@@ -41,6 +43,8 @@ export class CipSession implements Session<CipAddress, CipRead, CipLimits> {
   readonly #ctx: DriverContext;
   readonly #link: CipLink;
   readonly #keepAlive: NodeJS.Timeout;
+  readonly #help: SilentHelp;
+  readonly #helpAgain: HelpAgain;
   readonly #one = emptyReply();
   #takesPackets: boolean;
   #limits: CipLimits;
@@ -56,6 +60,7 @@ export class CipSession implements Session<CipAddress, CipRead, CipLimits> {
     messenger: Messenger,
     target: Target,
     program: ProgramWatch,
+    help: SilentHelp,
     ctx: DriverContext,
   ) {
     this.#connection = connection;
@@ -67,20 +72,28 @@ export class CipSession implements Session<CipAddress, CipRead, CipLimits> {
     this.#family = target.isMicro800 ? "micro800" : "logix";
     this.#templates = new Templates(messenger, this.#family);
     this.#ctx = ctx;
+    this.#help = help;
+    this.#helpAgain = new HelpAgain({ help, messenger, program, list: this.#list, templates: this.#templates }, ctx);
     this.#takesPackets = !target.isMicro800;
     this.#limits = this.#limitsNow();
     this.#keepAlive = setInterval(() => this.#keepOpen(), KEEP_ALIVE_MS).unref();
   }
 
-  /** Throws ReasonError: the route or the connection is refused, in words that name the status. */
-  static async open(connection: Connection, link: CipLink, target: Target, settings: CipSettings, ctx: DriverContext): Promise<CipSession> {
-    const messenger = new Messenger(link, target, settings);
+  /** `help`: what the device is known to be silent about. Throws ReasonError: the route or the connection is refused, in words that name the status. */
+  static async open(
+    connection: Connection,
+    link: CipLink,
+    target: Target,
+    { settings, help }: { readonly settings: CipSettings; readonly help: SilentHelp },
+    ctx: DriverContext,
+  ): Promise<CipSession> {
+    const messenger = new Messenger(link, target, settings, help);
     await messenger.open(ctx);
     const serial = target.identity?.serial.toString(16) ?? "unknown";
     const program = new ProgramWatch(messenger, ctx.device, serial);
     await program.check(ctx);
     logOnce(targetWords(target), ctx);
-    return new CipSession(connection, link, messenger, target, program, ctx);
+    return new CipSession(connection, link, messenger, target, program, help, ctx);
   }
 
   get limits(): CipLimits {
@@ -120,7 +133,7 @@ export class CipSession implements Session<CipAddress, CipRead, CipLimits> {
 
   warnings(): readonly Warning[] {
     const { warning } = this.#messenger;
-    return warning === undefined ? [] : [warning];
+    return [...(warning === undefined ? [] : [warning]), ...this.#help.warnings()];
   }
 
   alive(): boolean {
@@ -325,6 +338,7 @@ export class CipSession implements Session<CipAddress, CipRead, CipLimits> {
 
   #keepOpen(): void {
     if (!this.alive()) clearInterval(this.#keepAlive);
+    else if (this.#helpAgain.isDue) void this.#helpAgain.ask();
     else if (performance.now() - this.#link.answeredAt >= KEEP_ALIVE_MS) {
       const ctx: DriverContext = { ...this.#ctx, signal: AbortSignal.timeout(this.#ctx.timeouts.answerMs + 1000) };
       this.#messenger.keepOpen(ctx).catch((error: unknown) => this.#ctx.log.debug({ err: error }, "the connection could not be kept open"));

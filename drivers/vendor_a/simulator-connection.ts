@@ -185,9 +185,10 @@ export class DeviceConnection extends FramedConnection {
     else {
       const place = this.#device.routeTo(embedded.route);
       if (typeof place === "number") fail(place);
-      else if (place.module.kind === "silent")
+      else if (place.module.kind === "silent") {
+        if (this.#device.isMuteAboutSlots) return;
         this.after(Math.min(embedded.ticksMs, this.#device.silentSlotMs), () => fail(CONNECTION_ERRORS.timedOut));
-      else this.#execute(embedded.message, "routed", place.module, this.#device.unconnectedBytes, send);
+      } else this.#execute(embedded.message, "routed", place.module, this.#device.unconnectedBytes, send);
     }
   }
 

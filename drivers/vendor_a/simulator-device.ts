@@ -71,6 +71,8 @@ export class CipDevice {
   maxSessions = Number.POSITIVE_INFINITY;
   /** What is sent to a silent slot is given up after its ticks, or after so many ms where that is sooner. */
   silentSlotMs = Number.POSITIVE_INFINITY;
+  /** A message to a silent slot has no answer at all. */
+  isMuteAboutSlots = false;
   answerDelayMs = 0;
   /** Asked for every message: reads, packets, opening and closing connections. */
   misbehave: ((message: CipMessage) => Misbehaviour | undefined) | undefined;

@@ -188,7 +188,7 @@ export const MALFORMED: readonly string[] = [
   "Tag.64",
   "Tag.5.5",
   "1Tag",
-  "Täg",
+  "Täg-1",
   "Program:Main",
   "Program:.Tag",
   "Program:Main.",

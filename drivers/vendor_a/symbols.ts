@@ -1,6 +1,7 @@
 import { FaultError } from "../../src/model/fault.ts";
 import { ReasonError } from "../../src/model/reason.ts";
 import type { DriverContext } from "../driver.ts";
+import type { Help } from "../lib/silent-help.ts";
 import { type Reply, STATUS, symbolsRequest } from "./cip.ts";
 import type { Messenger } from "./messenger.ts";
 import { refusalOf } from "./refusals.ts";
@@ -37,6 +38,12 @@ const MAX_DIMENSIONS = 3;
 /** A controller that has no list of its tags, or no such program. */
 export class NotListed extends Error {}
 
+export const LIST: Help = {
+  kind: "list",
+  words:
+    "the controller gives no answer to the question for the list of its tags: tags are looked up by name, which takes a request each, and arrays and structures as a whole are not read",
+};
+
 /** The device does not know what a page was asked for. */
 const NOT_LISTED: ReadonlySet<number> = new Set([0x04, 0x05, 0x08, 0x16, 0x26]);
 const LACKS_ATTRIBUTE: ReadonlySet<number> = new Set([0x09, 0x0a, 0x14, 0x1c, 0x1d]);
@@ -65,10 +72,11 @@ export class SymbolList {
     return page;
   }
 
-  #ask(program: string | undefined, from: number, ctx: DriverContext): Promise<Page> {
+  async #ask(program: string | undefined, from: number, ctx: DriverContext): Promise<Page> {
     const attributes = this.#attributes;
     const what = `the list of the tags of ${program ?? "the controller"} from ${from} on`;
-    return this.#messenger.ask<Page>(
+    const page = await this.#messenger.askHelp<Page>(
+      LIST,
       ctx,
       () => what,
       symbolsRequest(program, from, attributes),
@@ -86,6 +94,8 @@ export class SymbolList {
         return undefined;
       },
     );
+    if (!page) throw new NotListed(`${what}: no answer`);
+    return page;
   }
 }
 

@@ -1,8 +1,9 @@
 import { FaultError } from "../../src/model/fault.ts";
 import type { DriverContext } from "../driver.ts";
+import type { Help } from "../lib/silent-help.ts";
 import { definitionRequest, STATUS, templateRequest } from "./cip.ts";
 import type { Messenger } from "./messenger.ts";
-import { refusalOf } from "./refusals.ts";
+import { templateRefusal } from "./refusals.ts";
 import { type Draft, makeStructure, nestedIds, parseDefinition, parseTemplateHead, type TemplateHead } from "./template.ts";
 import { type Family, type Structure, valuesIn } from "./types.ts";
 
@@ -13,6 +14,14 @@ const MAX_ASKED = 0xfff0;
 /** Members that are kept in all, and values in one structure. */
 const MAX_MEMBERS = 200_000;
 const MAX_VALUES = 200_000;
+
+/** Templates without an answer, from which on no other is asked for. */
+const MAX_SILENT = 3;
+export const TEMPLATE = "template ";
+const helpFor = (id: number): Help => ({
+  kind: `${TEMPLATE}${id}`,
+  words: `the controller gives no answer to the question for its template ${id}: members of such structures are looked up by name, the structures as a whole are not read`,
+});
 
 /** The structures of a controller's program, each asked for once. */
 export class Templates {
@@ -43,9 +52,15 @@ export class Templates {
       if (this.#known.size < MAX_TEMPLATES) this.#known.set(id, structure);
       return structure;
     } catch (error) {
-      if (error instanceof FaultError && error.scope === "points" && this.#known.size < MAX_TEMPLATES) this.#known.set(id, error);
+      const isAboutIt = error instanceof FaultError && error.scope === "points" && error.fault !== "no_answer";
+      if (isAboutIt && this.#known.size < MAX_TEMPLATES) this.#known.set(id, error);
       throw error;
     }
+  }
+
+  /** Asks whether the controller tells of a template that it did not answer for. Throws as `get`. */
+  async askAgain(id: number, ctx: DriverContext): Promise<void> {
+    await this.#head(id, ctx);
   }
 
   async #ask(id: number, ctx: DriverContext, depth: number): Promise<Structure> {
@@ -61,22 +76,26 @@ export class Templates {
     return structure;
   }
 
-  #head(id: number, ctx: DriverContext): Promise<TemplateHead> {
+  async #head(id: number, ctx: DriverContext): Promise<TemplateHead> {
     const what = `the template ${id}`;
-    return this.#messenger.ask<TemplateHead>(
+    if (this.#messenger.resting(TEMPLATE) >= MAX_SILENT) throw silent(what);
+    const head = await this.#messenger.askHelp<TemplateHead>(
+      helpFor(id),
       ctx,
       () => what,
       templateRequest(id),
       ({ status, extended, bytes, at, end }, done, refuse) => {
         // Each attribute has a status of its own behind this one.
         const isAnswered = status === STATUS.ok || status === STATUS.attributeList;
-        const head = isAnswered ? parseTemplateHead(bytes, at, end) : refusalOf(status, extended, what);
+        const head = isAnswered ? parseTemplateHead(bytes, at, end) : templateRefusal(status, extended, what);
         if (head instanceof FaultError) refuse(head);
         else if (typeof head === "string") refuse(unusable(id, head));
         else done(head);
         return undefined;
       },
     );
+    if (!head) throw silent(what);
+    return head;
   }
 
   /** In as many parts as it takes; the end is where the controller says so, also before the bytes that it named. */
@@ -96,20 +115,30 @@ export class Templates {
     return draft;
   }
 
-  #part(id: number, offset: number, asked: number, ctx: DriverContext): Promise<{ readonly bytes: Buffer; readonly isMore: boolean }> {
+  async #part(id: number, offset: number, asked: number, ctx: DriverContext): Promise<Part> {
     const what = `the definition of template ${id} from ${offset} on`;
-    return this.#messenger.ask(
+    const part = await this.#messenger.askHelp<Part>(
+      helpFor(id),
       ctx,
       () => what,
       definitionRequest(id, offset, asked),
       ({ status, extended, bytes, at, end }, done, refuse) => {
         if (status === STATUS.ok || status === STATUS.partial)
           done({ bytes: Buffer.from(bytes.subarray(at, end)), isMore: status === STATUS.partial });
-        else refuse(refusalOf(status, extended, what));
+        else refuse(templateRefusal(status, extended, what));
         return undefined;
       },
     );
+    if (!part) throw silent(what);
+    return part;
   }
 }
 
 const unusable = (id: number, why: string): FaultError => new FaultError("device_error", `template ${id}: ${why}`);
+const silent = (what: string): FaultError =>
+  new FaultError("no_answer", `${what}: the controller gives no answer; its members can be read by name`);
+
+interface Part {
+  readonly bytes: Buffer;
+  readonly isMore: boolean;
+}

@@ -1,5 +1,6 @@
 import { FaultError } from "../../../src/model/fault.ts";
-import type { DeviceMemory, DriverContext } from "../../driver.ts";
+import type { DriverContext } from "../../driver.ts";
+import type { Help } from "../../lib/silent-help.ts";
 import { STATUS } from "../cip.ts";
 import type { Messenger } from "../messenger.ts";
 import {
@@ -35,9 +36,12 @@ const MAX_DEPTH = 16;
 const MAX_MEMBERS = 4096;
 const MAX_TYPES = 4096;
 const MAX_VALUES = 200_000;
-/** A list that was silent is asked for again after this. */
-const SILENT_MS = 3_600_000;
-const KEY = "list_asked";
+
+export const LIST: Help = {
+  kind: "variables",
+  words:
+    "the controller gives no answer to the question for its variables: they are looked up by name, and their bounds and structures are not known",
+};
 
 /** The controller has no list of variables for us. */
 export class NotListed extends Error {}
@@ -45,22 +49,17 @@ export class NotListed extends Error {}
 /** What the controller says of its variables. No public document describes it: everything here may be refused, and only costs its help. */
 export class Catalog {
   readonly #messenger: Messenger;
-  readonly #memory: DeviceMemory | undefined;
   readonly #structures = new Map<number, VariableStructure>();
   #pageSize = PAGE;
-  #missing: string | undefined;
+  #refused: string | undefined;
 
-  constructor(messenger: Messenger, memory: DeviceMemory | undefined) {
+  constructor(messenger: Messenger) {
     this.#messenger = messenger;
-    this.#memory = memory;
-    // A question without an answer ends the session: the next one reads without it.
-    const askedAt = memory?.get(KEY);
-    if (typeof askedAt === "number" && performance.now() - askedAt < SILENT_MS) this.#missing = "it did not answer";
   }
 
-  /** Why there is no list; undefined: nothing is known against it. */
-  get missing(): string | undefined {
-    return this.#missing;
+  /** Why the controller refuses its list; undefined: it does not. */
+  get refused(): string | undefined {
+    return this.#refused;
   }
 
   /** The controller has another program. */
@@ -71,12 +70,13 @@ export class Catalog {
   /** Variables by their places from 1 on. Throws NotListed; ReasonError. */
   async page(from: number, kind: VariableKind, ctx: DriverContext): Promise<VariablePage> {
     for (;;) {
-      if (this.#missing !== undefined) throw new NotListed(this.#missing);
+      if (this.#refused !== undefined) throw new NotListed(this.#refused);
       const page = await this.#ask(variablesRequest(from, this.#pageSize, kind), "the list of variables", parseVariables, ctx);
+      if (page === undefined) throw new NotListed("it does not answer");
       if (page === "too large" && this.#pageSize > 1) this.#pageSize = Math.ceil(this.#pageSize / 2);
       else if (page instanceof FaultError && page.scope !== "points") throw page;
       else if (page === "too large" || page instanceof FaultError)
-        this.#missing = page === "too large" ? "an answer has no room for it" : page.message;
+        this.#refused = page === "too large" ? "an answer has no room for it" : page.message;
       else return page;
     }
   }
@@ -111,6 +111,7 @@ export class Catalog {
       type.members === 0 && type.nested !== 0
         ? await this.#structure(type.nested, name, ctx, depth + 1)
         : await this.#withMembers(type, name, ctx, depth);
+    if (structure.members.length === 0) throw unusable(name, "a structure without members");
     if (this.#structures.size < MAX_TYPES) this.#structures.set(instance, structure);
     return structure;
   }
@@ -125,6 +126,9 @@ export class Catalog {
       members.push({ name: member.name, shape: await this.#shape(member, member.nested, name, ctx, depth + 1) });
       next = member.next;
     }
+    // A member may say the number of its type's members: what was walked is the type, and not a member of it.
+    if (members.length !== type.members && type.nested !== 0 && members.length === 1)
+      return this.#structure(type.nested, name, ctx, depth + 1);
     if (members.length !== type.members) throw unusable(name, `${type.name} has ${members.length} members and says ${type.members}`);
     const structure = { name: type.name, crc: type.crc, bytes: type.bytes, members: layOut(members, type.bytes) };
     if (valuesIn(structure) > MAX_VALUES) throw unusable(name, `${type.name} has more than ${MAX_VALUES} values`);
@@ -133,19 +137,20 @@ export class Catalog {
 
   async #described<T>(request: Buffer, name: string, parse: Parse<T>, ctx: DriverContext): Promise<T> {
     const found = await this.#ask(request, `the type of ${name}`, parse, ctx);
+    if (found === undefined) throw unusable(name, "the controller does not say of which type it is");
     if (found === "too large") throw unusable(name, "an answer has no room for it");
     if (found instanceof FaultError) throw found;
     return found;
   }
 
-  #ask<T>(request: Buffer, what: string, parse: Parse<T>, ctx: DriverContext): Promise<T | "too large" | FaultError> {
-    this.#memory?.set(KEY, performance.now());
-    return this.#messenger.ask<T | "too large" | FaultError>(
+  /** Undefined: it gives no answer. */
+  #ask<T>(request: Buffer, what: string, parse: Parse<T>, ctx: DriverContext): Promise<T | "too large" | FaultError | undefined> {
+    return this.#messenger.askHelp<T | "too large" | FaultError>(
+      LIST,
       ctx,
       () => what,
       request,
       ({ status, extended, bytes, at, end }, done) => {
-        this.#memory?.set(KEY, undefined);
         if (status === STATUS.tooLarge) {
           done("too large");
           return undefined;

@@ -22,8 +22,9 @@ export async function* discoverVariables(catalog: Catalog, ctx: DriverContext): 
         ctx.progress?.(done, undefined);
         yield* oneVariable(name, await shapeOrWords(catalog, instance, name, ctx), left);
       }
-  if (catalog.missing !== undefined)
-    throw new FaultError("device_error", `the controller does not list its variables: ${catalog.missing}; reading by name works without`);
+  if (done > 0) return;
+  const why = catalog.refused ?? "it does not answer, or none is published";
+  throw new FaultError("device_error", `the controller lists no variables: ${why}; reading by name works without`);
 }
 
 async function shapeOrWords(catalog: Catalog, instance: number, name: string, ctx: DriverContext): Promise<Shape | string> {

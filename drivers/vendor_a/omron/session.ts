@@ -4,6 +4,7 @@ import type { Reading } from "../../../src/model/value.ts";
 import { type Warning, warning } from "../../../src/model/warning.ts";
 import type { ConnectInput, Discovered, DriverContext, Point, Prepared, Session } from "../../driver.ts";
 import type { Connection } from "../../lib/connection.ts";
+import type { SilentHelp } from "../../lib/silent-help.ts";
 import type { CipAddress } from "../address.ts";
 import type { CipLink } from "../link.ts";
 import { DIRECT, parseRoute, type Route, slotRoute } from "../manager.ts";
@@ -13,7 +14,7 @@ import { ProgramWatch } from "../program.ts";
 import { type Target, targetWords } from "../route.ts";
 import { logOnce, otherProgram } from "../session.ts";
 import type { CipSettings } from "../settings.ts";
-import { Catalog } from "./catalog.ts";
+import { Catalog, LIST } from "./catalog.ts";
 import { discoverVariables } from "./discover.ts";
 import { lookUpVariables } from "./look-up.ts";
 import { isVariableRead, type VariableRead } from "./plan.ts";
@@ -38,6 +39,7 @@ export class OmronSession implements Session<CipAddress, CipRead | VariableRead,
   readonly #target: Target;
   readonly #program: ProgramWatch;
   readonly #catalog: Catalog;
+  readonly #help: SilentHelp;
   readonly #reader: VariableReader;
   readonly #ctx: DriverContext;
   readonly #keepAlive: NodeJS.Timeout;
@@ -46,13 +48,14 @@ export class OmronSession implements Session<CipAddress, CipRead | VariableRead,
   #opening: Promise<void> | undefined;
   #closing: Promise<void> | undefined;
 
-  private constructor(connection: Connection, link: CipLink, messenger: Messenger, target: Target, ctx: DriverContext) {
+  private constructor(connection: Connection, link: CipLink, messenger: Messenger, target: Target, help: SilentHelp, ctx: DriverContext) {
+    this.#help = help;
     this.#connection = connection;
     this.#link = link;
     this.#messenger = messenger;
     this.#target = target;
     this.#program = new ProgramWatch(messenger, ctx.device, target.identity?.serial.toString(16) ?? "unknown");
-    this.#catalog = new Catalog(messenger, ctx.device);
+    this.#catalog = new Catalog(messenger);
     this.#reader = new VariableReader(messenger, (what) => (this.#program.mayHaveChanged() ? otherProgram(what) : undefined));
     this.#ctx = ctx;
     this.#limits = this.#limitsNow();
@@ -64,14 +67,14 @@ export class OmronSession implements Session<CipAddress, CipRead | VariableRead,
     connection: Connection,
     link: CipLink,
     found: Target,
-    { details, settings }: Pick<ConnectInput<VendorADetails, CipSettings>, "details" | "settings">,
+    { details, settings, help }: Pick<ConnectInput<VendorADetails, CipSettings>, "details" | "settings"> & { readonly help: SilentHelp },
     ctx: DriverContext,
   ): Promise<OmronSession> {
     const routes = settings.path === "auto" ? routesTo(details.host, ctx) : [found.route];
     let failure: unknown;
     for (const route of routes) {
       const target: Target = { ...found, route, largestBytes: LARGEST_BYTES };
-      const messenger = new Messenger(link, target, settings);
+      const messenger = new Messenger(link, target, settings, help);
       try {
         await messenger.open(ctx);
       } catch (error) {
@@ -81,7 +84,7 @@ export class OmronSession implements Session<CipAddress, CipRead | VariableRead,
       }
       if (settings.path === "auto") ctx.device?.set(KEY, route.toString("hex"));
       logOnce(targetWords(target), ctx);
-      return new OmronSession(connection, link, messenger, target, ctx);
+      return new OmronSession(connection, link, messenger, target, help, ctx);
     }
     throw failure;
   }
@@ -120,17 +123,13 @@ export class OmronSession implements Session<CipAddress, CipRead | VariableRead,
 
   warnings(): readonly Warning[] {
     const { warning: unconnected } = this.#messenger;
-    const { missing } = this.#catalog;
-    const list =
-      missing === undefined
-        ? []
-        : [
-            warning(
-              "variables_not_listed",
-              `read without the controller's list of variables, so that bounds and structures are not known: ${missing}`,
-            ),
-          ];
-    return unconnected === undefined ? list : [unconnected, ...list];
+    const { refused } = this.#catalog;
+    const words = `read without the controller's list of variables, so that bounds and structures are not known: ${refused}`;
+    return [
+      ...(unconnected === undefined ? [] : [unconnected]),
+      ...this.#help.warnings(),
+      ...(refused === undefined ? [] : [warning("variables_not_listed", words)]),
+    ];
   }
 
   alive(): boolean {
@@ -167,8 +166,21 @@ export class OmronSession implements Session<CipAddress, CipRead | VariableRead,
     this.#reader.forget();
   }
 
+  /** Asks again for the list that was silent: variables that were found without it are looked up again where it answers. */
+  async #listAgain(): Promise<void> {
+    // Longer than any answer may take: a signal that aborts ends the connection.
+    const ctx: DriverContext = { ...this.#ctx, signal: AbortSignal.timeout(this.#ctx.timeouts.answerMs * 2 + 1000) };
+    try {
+      await this.#catalog.page(1, "user", ctx);
+      this.#program.lookAgain();
+    } catch (error) {
+      this.#ctx.log.debug({ err: error }, "asking again for the list of variables failed");
+    }
+  }
+
   #keepOpen(): void {
     if (!this.alive()) clearInterval(this.#keepAlive);
+    else if (this.#help.kinds.includes(LIST.kind) && this.#help.isDue(LIST.kind)) void this.#listAgain();
     else if (performance.now() - this.#link.answeredAt >= KEEP_ALIVE_MS) {
       const ctx: DriverContext = { ...this.#ctx, signal: AbortSignal.timeout(this.#ctx.timeouts.answerMs + 1000) };
       this.#messenger.keepOpen(ctx).catch((error: unknown) => this.#ctx.log.debug({ err: error }, "the connection could not be kept open"));

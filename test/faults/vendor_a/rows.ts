@@ -172,6 +172,21 @@ const connection: readonly Row[] = [
   },
   {
     group: "connection",
+    what: "the device closes the connection when a session is registered",
+    reason: "CONNECTION_CLOSED",
+    detail: /closed the connection at the registration of a session: CIP Security may be on/,
+    async run(bench) {
+      const server = net.createServer((socket) => {
+        socket.on("error", () => {});
+        socket.once("data", () => socket.end());
+      });
+      await new Promise<void>((ready) => server.listen(0, "127.0.0.1", ready));
+      bench.later(() => server.close());
+      return readOnce(bench, (server.address() as AddressInfo).port);
+    },
+  },
+  {
+    group: "connection",
     what: "the session ends over there",
     reason: "UNKNOWN",
     detail: /encapsulation status 0x64 \(the session handle is not valid\)/,
@@ -277,7 +292,33 @@ const refused = (what: string, status: CipStatus, fault: string, detail: RegExp)
     },
   }),
 });
+/** A structure as a whole, where the request with this path or service is answered so; its members are read all the same. */
+const untold = (what: string, service: number, path: RegExp, odd: Misbehaviour, fault: string, detail: RegExp): Row => ({
+  group: "tag",
+  what,
+  fault,
+  scope: "points",
+  detail,
+  run: from(
+    (device) => {
+      device.misbehave = (message) => (message.service === service && path.test(message.path) ? odd : undefined);
+    },
+    { tags: ["Recipe1"] },
+  ),
+});
+const TEMPLATE = /class (0x)?6c|class 108/i;
 const tag: readonly Row[] = [
+  untold("the template is refused", 0x03, TEMPLATE, { status: STATUS.noSuchTag }, "device_error", /does not tell this structure/),
+  untold("the template has no answer", 0x03, TEMPLATE, { silent: true }, "no_answer", /the controller gives no answer/),
+  untold(
+    "the list of the tags is refused",
+    0x55,
+    /./,
+    { status: STATUS.serviceUnsupported },
+    "device_error",
+    /only members can be read: .*status 0x08/,
+  ),
+  untold("the list of the tags has no answer", 0x55, /./, { silent: true }, "device_error", /only members can be read: .*no answer/),
   asked("there is no such tag", "NoSuchTag", "not_found", "points", /NoSuchTag: status 0x04\/0x0000 \(no such tag/),
   asked("there is no such program", "Program:Other.Tag", "not_found", "points", /Program:Other\.Tag: status 0x0/),
   asked("the structure has no such member", "Recipe1.Torque", "not_found", "points", /Recipe1 \(Recipe\) has no member Torque/),
