@@ -58,7 +58,7 @@ function cipWords(cip: Buffer): string {
   const pathEnd = 2 + (cip[1] ?? 0) * 2;
   const tag = tagOf(cip.subarray(2, pathEnd));
   if (service === SERVICE.attributesAll && CLASS_WORDS[cip[3] ?? 0] !== undefined)
-    return `${CLASS_WORDS[cip[3] ?? 0]} ${cip.readUInt16LE(6)}`;
+    return `${CLASS_WORDS[cip[3] ?? 0]} ${cip.readUIntLE(6, pathEnd - 6)}`;
   if (service === SERVICE.readTag && tag === undefined) return "definition of a template";
   if (service === SERVICE.readTag || service === SERVICE.readFragment) {
     const count = cip.readUInt16LE(pathEnd);

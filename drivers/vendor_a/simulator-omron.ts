@@ -279,12 +279,10 @@ export async function startOmronDevice(
   return { device, cpu };
 }
 
-/** A simulator with what the conformance suite can ask of it: refusing everything, and being busy. */
+/** A controller with a variable of every type. */
 export interface OmronSimulator extends Simulator {
   readonly device: CipDevice;
   readonly cpu: OmronCpu;
-  isLocked: boolean;
-  isBusy: boolean;
 }
 
 export async function startOmronSimulator(options?: Parameters<StartSimulator>[0]): Promise<OmronSimulator> {
@@ -299,17 +297,5 @@ export async function startOmronSimulator(options?: Parameters<StartSimulator>[0
     malformed: NJ_MALFORMED,
     connections: () => device.connections(),
     close: () => device.close(),
-    get isLocked() {
-      return cpu.refusesAll !== undefined;
-    },
-    set isLocked(is) {
-      cpu.refusesAll = is ? { general: 0x0f } : undefined;
-    },
-    get isBusy() {
-      return cpu.isStarting;
-    },
-    set isBusy(is) {
-      cpu.isStarting = is;
-    },
   };
 }

@@ -167,8 +167,6 @@ export function microProgram(): { readonly program: LogixProgram; readonly varia
   return { program, variables };
 }
 
-const LONGEST_NAME = 40;
-
 export const MALFORMED: readonly string[] = [
   "",
   ".",
@@ -192,5 +190,4 @@ export const MALFORMED: readonly string[] = [
   "Program:Main",
   "Program:.Tag",
   "Program:Main.",
-  "A".repeat(LONGEST_NAME + 1),
 ];

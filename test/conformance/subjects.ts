@@ -3,6 +3,7 @@ import type { AnyDriver, DriverEntry } from "../../drivers/driver.ts";
 import { DRIVERS } from "../../drivers/index.ts";
 import { startModbusPlant } from "../../drivers/modbus_tcp/simulator.ts";
 import type { Simulator, StartSimulator } from "../../drivers/simulator.ts";
+import { startOmronSimulator } from "../../drivers/vendor_a/simulator-omron.ts";
 import { loadProfile } from "../../src/configuration/profile-file.ts";
 import type { Reason } from "../../src/model/reason.ts";
 import type { DataType, Value } from "../../src/model/value.ts";
@@ -231,6 +232,13 @@ const registered = (type: string, entry: DriverEntry): Subject => ({
 /** Over the transport that is not the first choice. */
 const FINS_UDP: Subject = { ...registered("fins", DRIVERS["fins"] as DriverEntry), name: "fins_udp", settings: { transport: "udp" } };
 
+/** The other kind of controller that the driver reads. */
+const VENDOR_A_OMRON: Subject = {
+  ...registered("vendor_a", DRIVERS["vendor_a"] as DriverEntry),
+  name: "vendor_a_omron",
+  startSimulator: () => startOmronSimulator(),
+};
+
 /** With values that the server sends. */
 const OPCUA_SUBSCRIBE: Subject = {
   ...registered("opcua", DRIVERS["opcua"] as DriverEntry),
@@ -242,6 +250,7 @@ const OPCUA_SUBSCRIBE: Subject = {
 export const SUBJECTS: readonly Subject[] = [
   ...Object.entries(DRIVERS).map(([type, entry]) => registered(type, entry)),
   FINS_UDP,
+  VENDOR_A_OMRON,
   OPCUA_SUBSCRIBE,
   RACK,
   GAUGE,

@@ -226,18 +226,19 @@ function dataIn(
   if (changed !== undefined) return new Changed(changed);
   if (shape.code === STRING) return textIn(bytes, head.dataAt, end, name);
   const length = end - head.dataAt;
-  if (length === asked || isPadded(shape, length, asked)) return { bytes, at: head.dataAt, end: head.dataAt + Math.min(length, asked) };
+  if (length === asked || isPadded(length, asked)) return { bytes, at: head.dataAt, end: head.dataAt + Math.min(length, asked) };
   return new Changed(`has ${length} bytes of data instead of ${asked}`);
 }
 
-/** A pad byte may fill the last word; a BOOL may come without its second byte. */
-const isPadded = ({ code }: Shape, length: number, asked: number): boolean =>
-  (asked % 2 === 1 && length === asked + 1) || (code === BOOL && asked === 2 && length === 1);
+/** A pad byte may fill the last word. */
+const isPadded = (length: number, asked: number): boolean => asked % 2 === 1 && length === asked + 1;
 
 function textIn(bytes: Buffer, at: number, end: number, name: string): Data | FaultError {
   if (end - at < LENGTH_BYTES) return new FaultError("device_error", `${name}: a text of ${end - at} bytes`);
   const from = at + LENGTH_BYTES;
-  return { bytes, at: from, end: Math.min(end, from + bytes.readUInt16LE(at)) };
+  const textEnd = from + bytes.readUInt16LE(at);
+  if (textEnd > end) return new FaultError("device_error", `${name}: a text ends ${textEnd - end} bytes behind the answer`);
+  return { bytes, at: from, end: textEnd };
 }
 
 /** Undefined: it has the type that was looked up. */
