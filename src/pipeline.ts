@@ -85,13 +85,13 @@ export class Pipeline {
   }
 
   /** See StoreClient.append. */
-  append(layout: Layout, readout: Readout): boolean {
-    return this.#client.append(layout, readout);
+  append(layout: Layout, readout: Readout, intervalMs?: number): boolean {
+    return this.#client.append(layout, readout, intervalMs);
   }
 
   /** See StoreClient.appendInSlices. */
-  appendInSlices(layout: Layout, readout: Readout): Promise<boolean> {
-    return this.#client.appendInSlices(layout, readout);
+  appendInSlices(layout: Layout, readout: Readout, intervalMs?: number): Promise<boolean> {
+    return this.#client.appendInSlices(layout, readout, intervalMs);
   }
 
   /** See StoreClient.prepare. */

@@ -182,12 +182,14 @@ function agentOf(
     habitsOf: (device) => habits.of(device),
     logFor: (fields) => log.child(fields),
     prepare: (layout) => pipeline.prepare(layout),
-    emit: (layout, readout) => {
+    emit: (layout, readout, intervalMs) => {
       history.take(layout, readout);
       // A later readout would say that values are as they were in one that is lost.
       const taken = (isTaken: boolean): void => (isTaken ? undefined : agent.reportAll(layout.source.uuid));
       const isLarge = readout.readings.length >= LARGE_READOUT;
-      return isLarge ? pipeline.appendInSlices(layout, readout).then(taken) : taken(pipeline.append(layout, readout));
+      return isLarge
+        ? pipeline.appendInSlices(layout, readout, intervalMs).then(taken)
+        : taken(pipeline.append(layout, readout, intervalMs));
     },
     frames: { sourceBytes: loaded.settings.captures.source_bytes, totalBytes: loaded.settings.captures.total_bytes },
     late: (ms) => service.late(ms),

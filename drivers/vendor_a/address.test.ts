@@ -2,12 +2,12 @@ import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { FaultError } from "../../src/model/fault.ts";
 import { parseDataType } from "../../src/model/value.ts";
-import { type CipAddress, parseAddress, textOf } from "./address.ts";
+import { type CipAddress, parseTag, textOf } from "./address.ts";
 import { settingsSchema } from "./settings.ts";
 
 const SETTINGS = settingsSchema.parse({});
 
-const parse = (text: string, type?: string) => parseAddress(text, type === undefined ? undefined : parseDataType(type), SETTINGS);
+const parse = (text: string, type?: string) => parseTag(text, type === undefined ? undefined : parseDataType(type), SETTINGS);
 
 describe("addresses", () => {
   it.each<[string, Partial<CipAddress>]>([

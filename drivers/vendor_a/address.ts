@@ -2,12 +2,10 @@ import { type DataType, formatDataType, MAX_COUNT } from "../../src/model/value.
 import type { WirePlaces } from "../driver.ts";
 import { type CodingName, codingOf, parseCoded } from "../lib/coded-numbers.ts";
 import type { Encoding } from "../lib/encoding.ts";
-import { parseOrAnswer } from "../lib/spellings.ts";
 import { addressInvalid, typeMismatch } from "../lib/text.ts";
 import type { Place } from "./locate.ts";
 import type { VariablePlace } from "./omron/locate.ts";
 import type { CipSettings } from "./settings.ts";
-import { FORMS } from "./spellings.ts";
 
 /** A tag by its name, and what of it. Names as they were typed: the controller does not mind their case. */
 export interface CipAddress {
@@ -54,12 +52,12 @@ interface Parsed {
 }
 
 /**
- * Reads addresses as Studio 5000 and CCW write them, with `{n}` for n elements. Pure; which types and members there are is looked up later.
- * Throws FaultError: `address_invalid` (the text, with our words for an address of another tool), `type_mismatch` (the text and the type count
+ * Reads addresses of tags as Studio 5000 and CCW write them, with `{n}` for n elements. Pure; which types and members there are is looked up later.
+ * Throws FaultError: `address_invalid` (the text), `type_mismatch` (the text and the type count
  * their elements differently).
  */
-export function parseAddress(text: string, type: DataType | undefined, { encoding }: Pick<CipSettings, "encoding">): Parsed {
-  const parsed = parseOrAnswer(text, type, FORMS, parseOwn, parseType);
+export function parseTag(text: string, type: DataType | undefined, { encoding }: Pick<CipSettings, "encoding">): Parsed {
+  const parsed = parseOwn(text, type);
   return { ...parsed, address: { ...parsed.address, encoding } };
 }
 

@@ -1,22 +1,27 @@
 import { atOnce, type Steps } from "../../src/base/timer.ts";
 import { DETAILS, type VendorADetails } from "../../src/model/details.ts";
 import { defineDriver, type Point } from "../driver.ts";
-import { type CipAddress, parseAddress, parseType, wireOf } from "./address.ts";
+import { parseType, wireOf } from "./address.ts";
 import { connect, endpointOf } from "./connect.ts";
 import { facts } from "./facts.ts";
 import { frameWords } from "./frame-words.ts";
-import { isVariableRead, planVariables, type VariableRead } from "./omron/plan.ts";
-import { type CipLimits, type CipRead, describeRead, planSteps } from "./plan.ts";
-import { type CipSettings, settingsSchema } from "./settings.ts";
+import { isVariableRead, planVariables } from "./omron/plan.ts";
+import { parseAddress } from "./parse.ts";
+import { fileWire } from "./pccc/address.ts";
+import { planFileSteps } from "./pccc/plan.ts";
+import { describeRead, planSteps as planTagSteps } from "./plan.ts";
+import { type CipSettings, MOST_FILE_BYTES, settingsSchema } from "./settings.ts";
+import { type AnyAddress, type AnyRead, byVariantSteps, isFileAddress, isFileRead, type VendorALimits } from "./variants.ts";
 
-type AnyRead = CipRead | VariableRead;
-
-/** A session has one kind of controller, and its points were all looked up there. */
-function* planAny(points: readonly Point<CipAddress>[], limits: CipLimits, apart?: ReadonlySet<Point>): Steps<AnyRead[]> {
-  return points[0]?.address.variable ? yield* planVariables(points, limits, apart) : yield* planSteps(points, limits, apart);
+function* planSteps(points: readonly Point<AnyAddress>[], limits: VendorALimits, apart?: ReadonlySet<Point>): Steps<AnyRead[]> {
+  const { tags, files } = yield* byVariantSteps(points);
+  // A session has one kind of controller, where all of its tags were looked up.
+  const reads: AnyRead[] = tags[0]?.address.variable ? yield* planVariables(tags, limits, apart) : yield* planTagSteps(tags, limits, apart);
+  for (const read of yield* planFileSteps(files, limits, apart)) reads.push(read);
+  return reads;
 }
 
-export default defineDriver<VendorADetails, CipSettings, CipAddress, AnyRead, CipLimits>({
+export default defineDriver<VendorADetails, CipSettings, AnyAddress, AnyRead, VendorALimits>({
   type: facts.type,
   title: facts.title,
   standardPort: facts.standardPort,
@@ -27,18 +32,29 @@ export default defineDriver<VendorADetails, CipSettings, CipAddress, AnyRead, Ci
   canDiscover: true,
   endpoint: endpointOf,
   keepsConnection: () => true,
-  connectionKey: (_details, { path, connection_size, connected }) => ["cip", path, connection_size, connected].join(" "),
-  limits: (granted, { in_flight }) => ({ ...granted, inFlight: Math.min(granted.inFlight, in_flight) }),
-  habitSettings: (habit) => (habit === "one_in_flight" ? { in_flight: 1 } : undefined),
+  connectionKey: (_details, { path, connection_size, connected, family }) => ["cip", path, connection_size, connected, family].join(" "),
+  limits: (granted, { in_flight, max_file_bytes }) => ({
+    ...granted,
+    inFlight: Math.min(granted.inFlight, in_flight),
+    fileBytes: Math.min(granted.fileBytes, max_file_bytes),
+  }),
+  habitSettings(habit, value) {
+    if (habit === "small_blocks" && value <= MOST_FILE_BYTES) return { max_file_bytes: Math.max(2, value) };
+    return habit === "one_in_flight" ? { in_flight: 1 } : undefined;
+  },
   otherWays: (details, settings) =>
     settings.path === "auto" ? [] : [{ words: "path auto", fields: ["path=auto"], details, settings: { ...settings, path: "auto" } }],
   parseType,
   parseAddress,
-  describe: (request) => (isVariableRead(request) ? request.item.name : describeRead(request)),
+  describe: (request) =>
+    isFileRead(request) ? request.item.name : isVariableRead(request) ? request.variable.name : describeRead(request),
   frameWords,
-  wireOf,
-  answerBytes: (request) => (isVariableRead(request) ? request.item.bytes : request.items.reduce((sum, { bytes }) => sum + bytes, 0)),
-  plan: (points, limits, apart) => atOnce(planAny(points, limits, apart)),
-  planSteps: planAny,
+  wireOf: (address) => (isFileAddress(address) ? fileWire(address) : wireOf(address)),
+  answerBytes(request) {
+    if (isFileRead(request)) return request.item.bytes;
+    return isVariableRead(request) ? request.variable.bytes : request.items.reduce((sum, { bytes }) => sum + bytes, 0);
+  },
+  plan: (points, limits, apart) => atOnce(planSteps(points, limits, apart)),
+  planSteps,
   connect,
 });

@@ -2,7 +2,7 @@ import type { TypeFacts } from "../facts.ts";
 
 export const facts = {
   type: "vendor_a",
-  title: "EtherNet/IP (Logix, Micro800, Omron NJ/NX)",
+  title: "EtherNet/IP (Logix, Micro800, MicroLogix, SLC 500, PLC-5, Omron NJ/NX)",
   standardPort: 44_818,
   tradeWords: [
     "ethernetip",
@@ -13,6 +13,10 @@ export const facts = {
     "compactlogix",
     "micro800",
     "micro850",
+    "pccc",
+    "micrologix",
+    "slc500",
+    "plc5",
     "allenbradley",
     "rockwell",
     "ab",

@@ -3,6 +3,8 @@ import { SERVICE } from "./cip.ts";
 import { COMMAND, HEADER_BYTES, REQUEST_AT, UNIT_AT } from "./frames.ts";
 import { MANAGER_SERVICE } from "./manager.ts";
 import { CLASS, DATA_SEGMENT_BYTES, LIST_VARIABLES } from "./omron/objects.ts";
+import { checkCommand, checkEnveloped, isDhpChannel, isToNode } from "./pccc/fence.ts";
+import { DHP_HEADER_BYTES, EXECUTE } from "./pccc/frames.ts";
 
 /** What may leave, judged from the bytes: what reads, and what opens and closes the connection for it. All pure. */
 
@@ -12,7 +14,7 @@ const MAX_REQUESTS = 0xffff;
 const u16 = (bytes: Uint8Array, at: number): number => (bytes[at] ?? 0) | ((bytes[at + 1] ?? 0) << 8);
 const hex = (n: number): string => `0x${n.toString(16).padStart(2, "0")}`;
 
-/** Only whole requests pass that read tags, what describes them, or the identity; alone, in a multiple service packet or along a route. */
+/** Only whole requests pass that read tags, what describes them, data files, or the identity; alone, in a multiple service packet or along a route. */
 export const fence: Fence = (frame) => {
   const body = frame.length - HEADER_BYTES;
   if (body < 0 || u16(frame, 2) !== body) return `${frame.length} bytes that are not an EtherNet/IP message`;
@@ -29,6 +31,7 @@ export const fence: Fence = (frame) => {
     case COMMAND.sendUnit: {
       const isForm = body >= 22 && u16(frame, ITEMS_AT) === 2 && u16(frame, 32) === 0xa1 && u16(frame, 34) === 4 && u16(frame, 40) === 0xb1;
       if (!isForm || u16(frame, 42) !== frame.length - UNIT_AT + 2) return "a connected message of another form";
+      if (isToNode(frame, UNIT_AT, frame.length)) return checkCommand(frame, UNIT_AT + DHP_HEADER_BYTES, frame.length);
       return checkRequest(frame, UNIT_AT, frame.length, true);
     }
     default:
@@ -58,12 +61,14 @@ function checkUnconnected(bytes: Uint8Array, from: number, to: number): true | s
   }
 }
 
-/** Class 3, to the message router: nothing that sends data by itself. `at`: where the transport class is, from the data on. */
+/** Class 3, to the message router or a channel of DH+: nothing that sends data by itself. `at`: where the transport class is, from the data on. */
 function checkOpen(bytes: Uint8Array, data: number, to: number, at: number): true | string {
   const end = data + at + 2 + (bytes[data + at + 1] ?? 0) * 2;
   const router = to - 4;
   const isRouter = bytes[router] === 0x20 && bytes[router + 1] === 2 && bytes[router + 2] === 0x24 && bytes[router + 3] === 1;
-  return (to === end && bytes[data + at] === 0xa3 && isRouter) || "a Forward Open for another transport or object";
+  return (
+    (to === end && bytes[data + at] === 0xa3 && (isRouter || isDhpChannel(bytes, to))) || "a Forward Open for another transport or object"
+  );
 }
 
 /** True: the path is instance 1 of the class. */
@@ -95,6 +100,9 @@ function checkRequest(bytes: Uint8Array, from: number, to: number, isOuter: bool
       break;
     case SERVICE.readFragment:
       if (length === 6 && isTag(bytes, path, data)) return true;
+      break;
+    case EXECUTE:
+      if (isOuter && isObject(bytes, from, 0x67)) return checkEnveloped(bytes, data, to);
       break;
     case SERVICE.multiple:
       if (isOuter && isObject(bytes, from, 0x02)) return checkMultiple(bytes, data, to);

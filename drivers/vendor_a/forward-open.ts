@@ -40,9 +40,16 @@ const ORIGINATOR = randomInt(1, 0xffff_ffff);
 
 /**
  * Opens a connection to the message router of the controller: a large one, and smaller ones where it does not take that. A string: why it has
- * none for us; messages go without one then. Throws ReasonError: there is no way to the controller.
+ * none for us; messages go without one then. `object`: what it is opened to in place of the message router. Throws ReasonError: there is no
+ * way to the controller.
  */
-export async function openConnection(link: CipLink, route: Route, sizes: readonly number[], ctx: DriverContext): Promise<Opened | string> {
+export async function openConnection(
+  link: CipLink,
+  route: Route,
+  sizes: readonly number[],
+  ctx: DriverContext,
+  object?: Buffer,
+): Promise<Opened | string> {
   const queue = sizes.map((bytes): Size => ({ bytes, isLarge: bytes > MAX_SMALL_BYTES }));
   let hasNewSerial = false;
   let refused = "";
@@ -53,11 +60,15 @@ export async function openConnection(link: CipLink, route: Route, sizes: readonl
       sizeBytes: size.bytes,
       isLarge: size.isLarge,
       route,
+      object,
       timeoutMs: routeMs(ctx.timeouts.answerMs),
     };
     const answer = await tryOpen(link, wish, ctx);
     if (typeof answer === "number")
-      return { open: { triple: wish.triple, ownId: wish.ownId, targetId: answer, route }, sizeBytes: size.bytes };
+      return {
+        open: { triple: wish.triple, ownId: wish.ownId, targetId: answer, route, ...(object && { object }) },
+        sizeBytes: size.bytes,
+      };
     const { status, extended, mostBytes } = answer;
     if (isNoWay(status, extended)) throw routeFailure(status, extended, `no way to the controller (${routeWords(route)})`);
     refused = connectionWords(status, extended);

@@ -3,6 +3,9 @@ import { fence, isObject } from "./fence.ts";
 import { COMMAND, messageLength, parseAnswer, REQUEST_AT, UNIT_AT } from "./frames.ts";
 import { MANAGER_SERVICE } from "./manager.ts";
 import { CLASS, DATA_SEGMENT_BYTES, LIST_VARIABLES } from "./omron/objects.ts";
+import { isToNode } from "./pccc/fence.ts";
+import { EXECUTE } from "./pccc/frames.ts";
+import { envelopeReplyWords, envelopeWords, fromNodeWords, toNodeWords } from "./pccc/words.ts";
 import { connectionWords } from "./refusals.ts";
 
 const CONNECTION_MANAGER = 0x06;
@@ -19,6 +22,7 @@ const SERVICE_WORDS: Readonly<Record<number, string>> = {
   [SERVICE.readFragment]: "Read Tag Fragmented",
   [SERVICE.listInstances]: "list of tags",
   [LIST_VARIABLES]: "list of variables",
+  [EXECUTE]: "Execute PCCC",
   ...MANAGER_WORDS,
 };
 
@@ -39,7 +43,7 @@ function requestWords(frame: Buffer): string | undefined {
     case COMMAND.unregister:
       return "UnRegisterSession";
     case COMMAND.sendUnit:
-      return cipWords(frame.subarray(UNIT_AT));
+      return isToNode(frame, UNIT_AT, frame.length) ? toNodeWords(frame.subarray(UNIT_AT)) : cipWords(frame.subarray(UNIT_AT));
     default:
       return unconnectedWords(frame.subarray(REQUEST_AT));
   }
@@ -54,6 +58,7 @@ function unconnectedWords(cip: Buffer): string {
 
 function cipWords(cip: Buffer): string {
   const service = cip[0] ?? 0;
+  if (service === EXECUTE) return envelopeWords(cip);
   const words = SERVICE_WORDS[service] ?? `service 0x${service.toString(16)}`;
   const pathEnd = 2 + (cip[1] ?? 0) * 2;
   const tag = tagOf(cip.subarray(2, pathEnd));
@@ -107,9 +112,12 @@ function answerWords(frame: Buffer): string | undefined {
   if (typeof answer !== "object") return undefined;
   if (answer.kind === "registered") return answer.status === 0 ? "session registered" : `RegisterSession: status ${answer.status}`;
   if (answer.kind === "error") return `EtherNet/IP status ${answer.status}`;
+  const fromNode = answer.kind === "connected" ? fromNodeWords(frame, answer.from, answer.to) : undefined;
+  if (fromNode !== undefined) return fromNode;
   const reply = emptyReply();
   if (parseReply(frame, answer.from, answer.to, reply) !== undefined) return undefined;
   const service = reply.service & ~REPLY;
+  if (service === EXECUTE && reply.status === STATUS.ok) return envelopeReplyWords(frame, reply.at, reply.end);
   const words = SERVICE_WORDS[service] ?? `service 0x${service.toString(16)}`;
   if (reply.status === STATUS.ok) return `${words}: ${reply.end - reply.at} bytes`;
   return `${words}: ${reply.status === STATUS.partial ? `${reply.end - reply.at} bytes, more follow` : connectionWords(reply.status, reply.extended)}`;

@@ -30,17 +30,19 @@ export interface Packet {
   readonly service: number;
 }
 
-/** A connection to the message router of a target. */
+/** A connection to the message router of a target, or to another object behind it. */
 export interface OpenConnection {
   readonly triple: Triple;
   readonly ownId: number;
   /** By which the target takes messages. */
   readonly targetId: number;
   readonly route: Route;
+  /** Absent: the message router. */
+  readonly object?: Buffer;
 }
 
 /** A reply within the message that carries it. */
-interface Arrived {
+export interface Arrived {
   readonly message: Buffer;
   readonly from: number;
   readonly to: number;
@@ -141,7 +143,16 @@ export class CipLink {
 
   /** Throws as `TaggedExchange.ask` does. */
   ask<T>(ctx: DriverContext, describe: () => string, packet: Packet, take: Take<Reply, T>, purpose?: Purpose): Promise<T> {
-    const { message, isConnected, service } = packet;
+    const judge: Take<Arrived, T> = (arrived, done, refuse) =>
+      parseReply(arrived.message, arrived.from, arrived.to, this.#reply) ??
+      wrongService(this.#reply, packet.service, packet.isConnected) ??
+      take(this.#reply, done, refuse);
+    return this.askRaw<T>(ctx, describe, packet, judge, purpose);
+  }
+
+  /** Sends a message that is not one of CIP: `take` has the bytes of its answer. Throws as `ask`. */
+  askRaw<T>(ctx: DriverContext, describe: () => string, packet: Packet, take: Take<Arrived, T>, purpose?: Purpose): Promise<T> {
+    const { message, isConnected } = packet;
     const start = () => {
       const key = isConnected ? this.#sequences.next() : this.#contexts.next();
       if (isConnected) setSequence(message, key);
@@ -149,23 +160,14 @@ export class CipLink {
       this.#asked = { isConnected, key };
       return { tag: tagOf(key, isConnected), frame: message };
     };
-    return this.#exchange.ask<T>(
-      ctx,
-      describe,
-      start,
-      (arrived, done, refuse) =>
-        parseReply(arrived.message, arrived.from, arrived.to, this.#reply) ??
-        wrongService(this.#reply, service, isConnected) ??
-        take(this.#reply, done, refuse),
-      purpose,
-    );
+    return this.#exchange.ask<T>(ctx, describe, start, take, purpose);
   }
 
   /** Ends the session: closes what is open at the target, then here. Bounded, never throws. */
   async close(ctx: DriverContext): Promise<void> {
-    const { triple, route } = this.#open ?? {};
+    const { triple, route, object } = this.#open ?? {};
     if (triple && route && this.#connection.alive()) {
-      const packet = this.unconnectedPacket(closeRequest(triple, route));
+      const packet = this.unconnectedPacket(closeRequest(triple, route, object));
       const bounded: DriverContext = { ...ctx, signal: AbortSignal.timeout(CLOSE_MS), timeouts: { ...ctx.timeouts, answerMs: CLOSE_MS } };
       this.#open = undefined;
       await this.ask<void>(
@@ -192,7 +194,7 @@ export class CipLink {
     if (this.#session === 0) return [];
     const last = [unregisterRequest(this.#session)];
     if (this.#open) {
-      const close = unconnectedRequest(this.#session, closeRequest(this.#open.triple, this.#open.route));
+      const close = unconnectedRequest(this.#session, closeRequest(this.#open.triple, this.#open.route, this.#open.object));
       setContext(close, this.#contexts.next());
       last.unshift(close);
     }

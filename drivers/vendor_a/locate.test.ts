@@ -3,7 +3,7 @@ import { FaultError } from "../../src/model/fault.ts";
 import { formatDataType, parseDataType } from "../../src/model/value.ts";
 import { typeOf } from "../driver.ts";
 import type { Slot } from "../lib/reused-readings.ts";
-import { parseAddress, parseType } from "./address.ts";
+import { parseTag, parseType } from "./address.ts";
 import { decoderOf } from "./decode.ts";
 import { indicesOf, type KnownSymbol, locate, locateAlone, type Place, type Source } from "./locate.ts";
 import { settingsSchema } from "./settings.ts";
@@ -136,7 +136,7 @@ const SYMBOLS: readonly KnownSymbol[] = [
 ];
 
 function find(text: string, type?: string) {
-  const parsed = parseAddress(text, type === undefined ? undefined : typeOf({ parseType }, type), SETTINGS);
+  const parsed = parseTag(text, type === undefined ? undefined : typeOf({ parseType }, type), SETTINGS);
   const root = String(parsed.address.steps[0]).toLowerCase();
   const symbol = SYMBOLS.find(({ name }) => name.toLowerCase() === root);
   if (!symbol) throw new Error(`no symbol ${root}`);
@@ -247,7 +247,7 @@ describe("places", () => {
     let nested = over(0x110, 0xc2, []);
     for (let depth = 1; depth < 8; depth++) nested = over(0x110 + depth, 0x8000 | nested.id, [nested]);
     expect(valuesIn(nested)).toBeGreaterThan(100 ** 8);
-    const { address, type } = parseAddress("Over", undefined, SETTINGS);
+    const { address, type } = parseTag("Over", undefined, SETTINGS);
     expect(() => locate(address, type, { name: "Over", type: { structure: nested }, dimensions: [] })).toThrow(
       expect.objectContaining({ fault: "type_mismatch", message: expect.stringContaining("more than 200000 values") }),
     );
@@ -286,7 +286,7 @@ describe("places", () => {
 });
 
 function alone(text: string, code: number, type?: string, family: Family = "logix") {
-  const parsed = parseAddress(text, type === undefined ? undefined : parseDataType(type), SETTINGS);
+  const parsed = parseTag(text, type === undefined ? undefined : parseDataType(type), SETTINGS);
   return locateAlone(parsed.address, parsed.type, code, family);
 }
 
@@ -317,7 +317,7 @@ describe("each wire type, listed or not, of each family", () => {
   const found = (text: string, type: string | undefined, [code, family, kind]: (typeof rows)[number]) => {
     if (kind === "alone") return alone(text, code, type, family).place;
     const dimensions = kind === "array" ? [WORDS] : [];
-    const parsed = parseAddress(text, type === undefined ? undefined : parseDataType(type), SETTINGS);
+    const parsed = parseTag(text, type === undefined ? undefined : parseDataType(type), SETTINGS);
     return locate(parsed.address, parsed.type, { name: "T", type: elementaryType(code, dimensions.length, family), dimensions }).place;
   };
 

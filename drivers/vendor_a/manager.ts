@@ -116,12 +116,14 @@ export interface OpenWish {
   readonly sizeBytes: number;
   readonly isLarge: boolean;
   readonly route: Route;
+  /** Path of the object at the end of the route. Absent: the message router. */
+  readonly object?: Buffer | undefined;
   /** How long the way to the target may take. */
   readonly timeoutMs: number;
 }
 
-export function openRequest({ triple, ownId, sizeBytes, isLarge, route, timeoutMs }: OpenWish): Buffer {
-  const path = Buffer.concat([route, ROUTER]);
+export function openRequest({ triple, ownId, sizeBytes, isLarge, route, object = ROUTER, timeoutMs }: OpenWish): Buffer {
+  const path = Buffer.concat([route, object]);
   const parameterBytes = isLarge ? 4 : 2;
   const parameters = isLarge ? PARAMETERS * 0x1_0000 + sizeBytes : PARAMETERS | sizeBytes;
   const data = Buffer.alloc(22 + 2 * (4 + parameterBytes) + 2 + path.length);
@@ -148,8 +150,8 @@ export function parseOpened(bytes: Buffer, at: number, end: number, { triple, ow
   return isOurs ? bytes.readUInt32LE(at) : "the answer to a Forward Open is about another connection";
 }
 
-export function closeRequest(triple: Triple, route: Route): Buffer {
-  const path = Buffer.concat([route, ROUTER]);
+export function closeRequest(triple: Triple, route: Route, object: Buffer = ROUTER): Buffer {
+  const path = Buffer.concat([route, object]);
   const data = Buffer.alloc(12 + path.length);
   data[0] = TICK;
   data[1] = TICKS;

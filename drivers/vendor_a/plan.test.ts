@@ -1,13 +1,15 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
+import { atOnce } from "../../src/base/timer.ts";
 import type { Point } from "../driver.ts";
-import { type CipAddress, parseAddress } from "./address.ts";
+import { type CipAddress, parseTag } from "./address.ts";
 import { type KnownSymbol, locate } from "./locate.ts";
-import { type CipLimits, type CipRead, describeRead, maxDataBytes, plan } from "./plan.ts";
+import { type CipLimits, type CipRead, describeRead, maxDataBytes, planSteps } from "./plan.ts";
 import { settingsSchema } from "./settings.ts";
 import type { MemberType, Structure } from "./types.ts";
 
 const SETTINGS = settingsSchema.parse({});
+const plan = (...of: Parameters<typeof planSteps>): CipRead[] => atOnce(planSteps(...of));
 
 const INNER: Structure = {
   id: 0x201,
@@ -41,7 +43,7 @@ const SYMBOLS = [
 const byName = new Map(SYMBOLS.map((one) => [one.name, one]));
 
 function pointOf(text: string, index: number): Point<CipAddress> {
-  const { address, type } = parseAddress(text, undefined, SETTINGS);
+  const { address, type } = parseTag(text, undefined, SETTINGS);
   const found = byName.get(String(address.steps[0]));
   if (!found) throw new Error(`no symbol ${text}`);
   const located = locate(address, type, found);
@@ -153,7 +155,7 @@ describe("the plan", () => {
   });
 
   it("refuses what was not looked up", () => {
-    const { address, type } = parseAddress("Tag", undefined, SETTINGS);
+    const { address, type } = parseTag("Tag", undefined, SETTINGS);
     expect(() => plan([{ index: 0, address, type }], limits(500))).toThrow(TypeError);
   });
 

@@ -1,5 +1,5 @@
 import { LargeMap } from "../../src/base/large-map.ts";
-import { atOnce, type Steps } from "../../src/base/timer.ts";
+import type { Steps } from "../../src/base/timer.ts";
 import type { Limits, Point, Request } from "../driver.ts";
 import { groupTextSteps } from "../lib/group.ts";
 import { sortSteps } from "../lib/sort.ts";
@@ -85,17 +85,13 @@ interface Room {
   readonly points: number;
 }
 
-/**
- * As few requests as the limits allow. Neighbours in an array are read as one, and a structure as a whole where that takes fewer bytes than
- * its members one by one. Throws TypeError: a point was not looked up. Pure.
- */
-export const plan = (points: readonly Point<CipAddress>[], limits: CipLimits, apart?: ReadonlySet<Point>): CipRead[] =>
-  atOnce(planSteps(points, limits, apart));
-
 /** Points, structures or runs in one step. */
 const AT_ONCE = 250;
 
-/** plan in steps. */
+/**
+ * As few requests as the limits allow. Neighbours in an array are read as one, and a structure as a whole where that takes fewer bytes than
+ * its members one by one. Throws TypeError: a point was not looked up. In steps. Pure.
+ */
 export function* planSteps(points: readonly Point<CipAddress>[], limits: CipLimits, apart?: ReadonlySet<Point>): Steps<CipRead[]> {
   const room = roomFor(limits);
   const tree = new Node(undefined);

@@ -4,7 +4,10 @@ import { SilentHelp } from "../lib/silent-help.ts";
 import { identityRequest, STATUS } from "./cip.ts";
 import { type Identity, identityWords, isController, isMicro800, isOmron, parseIdentity } from "./identity.ts";
 import { type CipLink, isRouteReply } from "./link.ts";
-import { DIRECT, parseRoute, type Route, routed, routeWords, slotRoute } from "./manager.ts";
+import { DIRECT, type Route, routed, routeWords, slotRoute } from "./manager.ts";
+import { parsePath } from "./path.ts";
+import { familyByIdentity, isSerialBridge } from "./pccc/family.ts";
+import type { FileTarget } from "./pccc/session.ts";
 import { connectionWords } from "./refusals.ts";
 import type { CipSettings } from "./settings.ts";
 
@@ -16,6 +19,8 @@ export interface Target {
   readonly isMicro800: boolean;
   /** Largest connection that such a controller grants, in bytes. Absent: as large as the settings say. */
   readonly largestBytes?: number;
+  /** A controller with data files and without tags. */
+  readonly files?: FileTarget;
 }
 
 /** A backplane has at most so many slots. */
@@ -29,12 +34,15 @@ const SILENT = "no answer";
 export const IDENTITY = "identity at ";
 
 /** The controller behind a device: as the settings say, or by looking through the backplane. Throws ReasonError. */
-export async function findTarget(link: CipLink, { path }: CipSettings, help: SilentHelp, ctx: DriverContext): Promise<Target> {
+export async function findTarget(link: CipLink, { path, family }: CipSettings, help: SilentHelp, ctx: DriverContext): Promise<Target> {
   const asker: Asker = { link, help, ctx };
   const owner = await ask(asker, DIRECT, UNNAMED);
   const identity = typeof owner === "string" ? undefined : owner;
+  const isHere = path === "auto" || path === "direct";
+  const files = isHere ? fileTarget(DIRECT, identity, family) : undefined;
+  if (files) return { route: DIRECT, identity, isMicro800: false, files };
   if (path === "direct") return { route: DIRECT, identity, isMicro800: identity !== undefined && isMicro800(identity) };
-  if (path !== "auto") return byPath(asker, path);
+  if (path !== "auto") return byPath(asker, path, family);
   if (identity && isMicro800(identity)) return { route: DIRECT, identity, isMicro800: true };
   // The port is the controller's own.
   if (identity && isOmron(identity)) return { route: DIRECT, identity, isMicro800: false };
@@ -48,11 +56,23 @@ interface Asker {
   readonly ctx: DriverContext;
 }
 
-async function byPath(asker: Asker, path: string): Promise<Target> {
-  const route = parseRoute(path);
-  if (typeof route === "string") throw new ReasonError("UNKNOWN", `path ${path}: ${route}`, { condition: "configuration_invalid" });
+async function byPath(asker: Asker, path: string, family: CipSettings["family"]): Promise<Target> {
+  const parsed = parsePath(path);
+  if (typeof parsed === "string") throw new ReasonError("UNKNOWN", `path ${path}: ${parsed}`, { condition: "configuration_invalid" });
+  const { route, node } = parsed;
   const found = await ask(asker, route, UNNAMED);
-  return { route, identity: typeof found === "string" ? undefined : found, isMicro800: false };
+  const identity = typeof found === "string" ? undefined : found;
+  const controller = family === "auto" ? undefined : { family, name: "" };
+  const files = node ? { route, identity, controller, node } : fileTarget(route, identity, family);
+  return { route, identity, isMicro800: false, ...(files && { files }) };
+}
+
+/** Undefined: neither the setting nor the identity says that it is a controller with data files. */
+function fileTarget(route: Route, identity: Identity | undefined, family: CipSettings["family"]): FileTarget | undefined {
+  const found = identity && familyByIdentity(identity);
+  const said = family === "auto" ? undefined : { family, name: found?.name ?? "" };
+  const isBridge = identity !== undefined && isSerialBridge(identity);
+  return said || found || isBridge ? { route, identity, controller: said ?? found, node: undefined } : undefined;
 }
 
 interface Found {

@@ -1,3 +1,4 @@
+import { createYielder, inSlices } from "../../src/base/timer.ts";
 import { messageOf } from "../../src/model/failure.ts";
 import { FaultError } from "../../src/model/fault.ts";
 import type { Reading } from "../../src/model/value.ts";
@@ -6,14 +7,18 @@ import type { Discovered, DriverContext, Point, Prepared, Session } from "../dri
 import type { Connection } from "../lib/connection.ts";
 import type { SilentHelp } from "../lib/silent-help.ts";
 import type { Take } from "../lib/tagged.ts";
-import type { CipAddress } from "./address.ts";
 import { emptyReply, fragmentRequest, multipleRequest, type Reply, SERVICE, STATUS, walkMultiple } from "./cip.ts";
 import { Discovery } from "./discover.ts";
 import { HelpAgain } from "./help-again.ts";
 import type { CipLink, Packet } from "./link.ts";
 import { lookUp } from "./look-up.ts";
 import { Messenger } from "./messenger.ts";
-import { type CipItem, type CipLimits, type CipRead, describeRead, maxDataBytes, typeHeaderBytes } from "./plan.ts";
+import { isVariableRead } from "./omron/plan.ts";
+import { EnvelopedChannel } from "./pccc/channel.ts";
+import { answerBytesOf } from "./pccc/family.ts";
+import { noFiles, placeFiles } from "./pccc/prepare.ts";
+import { FileReader } from "./pccc/reader.ts";
+import { type CipItem, type CipRead, describeRead, maxDataBytes, typeHeaderBytes } from "./plan.ts";
 import { ProgramWatch } from "./program.ts";
 import { changeOf, Outcome } from "./readings.ts";
 import { refusalOf } from "./refusals.ts";
@@ -22,6 +27,7 @@ import type { CipSettings } from "./settings.ts";
 import { SymbolList, wholeRefusal } from "./symbols.ts";
 import { Templates } from "./templates.ts";
 import type { Family } from "./types.ts";
+import { type AnyAddress, type AnyRead, byVariantSteps, isFileRead, type VendorALimits } from "./variants.ts";
 
 const MAX_POINTS = 65_536;
 /** Requests that the agent may have under way at once. */
@@ -31,8 +37,10 @@ const KEEP_ALIVE_MS = 15_000;
 /** A tag that is missing is looked for again, where nothing says that the program changed. */
 const LOOK_AGAIN_MS = 60_000;
 const KEY_LOGGED = "logged";
+/** Data bytes of one answer from a file that is mapped to a tag. */
+const MAPPED_BYTES = answerBytesOf({ family: "logix", name: "" }, true);
 
-export class CipSession implements Session<CipAddress, CipRead, CipLimits> {
+export class CipSession implements Session<AnyAddress, AnyRead, VendorALimits> {
   readonly #connection: Connection;
   readonly #messenger: Messenger;
   readonly #program: ProgramWatch;
@@ -47,7 +55,8 @@ export class CipSession implements Session<CipAddress, CipRead, CipLimits> {
   readonly #helpAgain: HelpAgain;
   readonly #one = emptyReply();
   #takesPackets: boolean;
-  #limits: CipLimits;
+  readonly #files: FileReader;
+  #limits: VendorALimits;
   #packets = new WeakMap<CipRead, Packet>();
   /** What the structures that are known belong to. */
   #templatesEpoch: string | undefined;
@@ -75,6 +84,7 @@ export class CipSession implements Session<CipAddress, CipRead, CipLimits> {
     this.#help = help;
     this.#helpAgain = new HelpAgain({ help, messenger, program, list: this.#list, templates: this.#templates }, ctx);
     this.#takesPackets = !target.isMicro800;
+    this.#files = new FileReader(new EnvelopedChannel(link, target.route), MAPPED_BYTES, ctx.device);
     this.#limits = this.#limitsNow();
     this.#keepAlive = setInterval(() => this.#keepOpen(), KEEP_ALIVE_MS).unref();
   }
@@ -96,7 +106,7 @@ export class CipSession implements Session<CipAddress, CipRead, CipLimits> {
     return new CipSession(connection, link, messenger, target, program, help, ctx);
   }
 
-  get limits(): CipLimits {
+  get limits(): VendorALimits {
     return this.#limits;
   }
 
@@ -105,17 +115,22 @@ export class CipSession implements Session<CipAddress, CipRead, CipLimits> {
   }
 
   // Not async: a readout of hundreds of requests has a promise fewer for each.
-  read(request: CipRead, ctx: DriverContext): Promise<readonly Reading[]> {
+  read(request: AnyRead, ctx: DriverContext): Promise<readonly Reading[]> {
+    if (isFileRead(request)) return this.#files.read(request, ctx);
+    if (isVariableRead(request)) throw new TypeError("a read of an NJ or NX controller in a session with tags");
     if (this.#program.isDue || this.#messenger.isDue) return this.#readAfterCheck(request, ctx);
     return this.#readNow(request, ctx);
   }
 
-  async *prepare(points: readonly Point<CipAddress>[], ctx: DriverContext): AsyncGenerator<readonly Prepared<CipAddress>[]> {
+  async *prepare(points: readonly Point<AnyAddress>[], ctx: DriverContext): AsyncGenerator<readonly Prepared<AnyAddress>[]> {
+    const { tags, files } = await inSlices(byVariantSteps(points), createYielder());
+    yield* this.#target.isMicro800 ? noFiles(files) : placeFiles(files, "logix");
+    if (tags.length === 0) return;
     await this.#ready(ctx);
     const retryAfterMs = this.#program.hasMark ? undefined : LOOK_AGAIN_MS;
     const known = { messenger: this.#messenger, list: this.#list, templates: this.#templates, family: this.#family };
     const using = { ...known, retryAfterMs, epoch: this.epoch };
-    yield* lookUp(points, using, ctx);
+    yield* lookUp(tags, using, ctx);
   }
 
   async *discover(ctx: DriverContext): AsyncGenerator<Discovered> {
@@ -146,10 +161,17 @@ export class CipSession implements Session<CipAddress, CipRead, CipLimits> {
     return this.#closing;
   }
 
-  #limitsNow(): CipLimits {
+  #limitsNow(): VendorALimits {
     const { messageBytes } = this.#messenger;
     const maxItems = this.#takesPackets ? MAX_POINTS : 1;
-    return { maxPoints: MAX_POINTS, maxBytes: maxDataBytes(messageBytes), inFlight: IN_FLIGHT, messageBytes, maxItems };
+    return {
+      maxPoints: MAX_POINTS,
+      maxBytes: maxDataBytes(messageBytes),
+      inFlight: IN_FLIGHT,
+      messageBytes,
+      maxItems,
+      fileBytes: MAPPED_BYTES,
+    };
   }
 
   /** What was made for messages of another size, or for another connection, is made again. */

@@ -1,18 +1,34 @@
 import * as z from "zod";
 import { encodingSetting, WESTERN } from "../lib/encoding.ts";
-import { parseRoute } from "./manager.ts";
+import { parsePath } from "./path.ts";
+
+/** Data bytes of one answer, at most. 1770-6.5.16. */
+export const MOST_FILE_BYTES = 240;
 
 /** The local options of an EtherNet/IP source. */
 export const settingsSchema = z.strictObject({
   path: z
     .string()
-    .refine((text) => text === "auto" || text === "direct" || (text !== "" && typeof parseRoute(text) !== "string"), {
-      error: "expected auto, direct, or ports and slots or addresses, for example 1,0 (backplane, slot 0) or 1,2,2,10.1.2.3,1,0",
+    .refine((text) => text === "auto" || text === "direct" || (text !== "" && typeof parsePath(text) !== "string"), {
+      error:
+        "expected auto, direct, or ports and slots or addresses, for example 1,0 (backplane, slot 0), 1,2,2,10.1.2.3,1,0 or 1,3,A:12 (channel A of the DH+ module in slot 3, node 12)",
     })
     .default("auto")
     .describe(
-      "Way to the controller: auto (looks for it in the backplane), direct (no route), or port and slot, for example 1,0 for slot 0",
+      "Way to the controller: auto (looks for it in the backplane), direct (no route), or port and slot, for example 1,0 for slot 0; 1,3,A:12 is node 12 (octal) of DH+ on channel A of the module in slot 3",
     ),
+  family: z
+    .enum(["auto", "slc", "micrologix", "plc5"])
+    .default("auto")
+    .describe(
+      "Controllers with data files: slc (SLC 500), micrologix, plc5, or auto: by the identity of the device, behind a bridge by what the controller says",
+    ),
+  max_file_bytes: z
+    .int()
+    .min(2)
+    .max(MOST_FILE_BYTES)
+    .default(MOST_FILE_BYTES)
+    .describe("Data bytes that one answer from a data file may have; the family has fewer, from 82 on"),
   connection_size: z
     .int()
     .min(100)

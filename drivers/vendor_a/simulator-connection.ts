@@ -78,9 +78,10 @@ export class DeviceConnection extends FramedConnection {
   }
 
   #ownIdentity() {
+    if (this.#device.owner) return this.#device.owner;
     const owner = this.#device.slots.get(this.#device.ownerSlot);
-    if (owner?.kind === "other") return owner.identity;
-    return owner?.kind === "cpu" ? owner.cpu.identity : this.#device.cpu.identity;
+    if (owner?.kind === "other" || owner?.kind === "dhp") return owner.identity;
+    return owner?.kind === "files" || owner?.kind === "cpu" ? owner.cpu.identity : this.#device.cpu.identity;
   }
 
   #reply({ command, session, context }: Encapsulated, payload: Buffer, status = 0): void {
@@ -139,7 +140,19 @@ export class DeviceConnection extends FramedConnection {
     connection.inFlight++;
     this.#device.mostInFlight = Math.max(this.#device.mostInFlight, connection.inFlight);
     const module = this.#device.slots.get(connection.slot ?? this.#device.ownerSlot);
+    if (module?.kind === "dhp") {
+      this.#onDhp(message, module, send);
+      return;
+    }
     this.#execute(message, "connected", module, connection.answerBytes - SEQUENCE_BYTES, send);
+  }
+
+  /** Destination link and node, source link and node, then a command. */
+  #onDhp(message: Buffer, { nodes }: Module & { kind: "dhp" }, send: Send): void {
+    const node = message.length < 13 ? undefined : nodes.get(message.readUInt16LE(2));
+    const command = message.subarray(8);
+    const reply = node?.command(command) ?? Buffer.of((command[0] ?? 0) | 0x40, 0x02, command[2] ?? 0, command[3] ?? 0);
+    send(Buffer.concat([Buffer.alloc(8), reply]));
   }
 
   #onUnconnected(frame: Encapsulated, message: Buffer): void {
@@ -206,8 +219,11 @@ export class DeviceConnection extends FramedConnection {
         return STATUS.requestTooLarge;
       }
       if (module?.kind === "cpu") return module.cpu.execute(request, room);
-      const [first] = request.path;
-      if (module?.kind === "other" && request.service === ATTRIBUTES_ALL && first?.kind === "class" && first.value === IDENTITY_CLASS)
+      if (module?.kind === "files") {
+        const { owner } = this.#device;
+        return owner && isIdentity(request) ? { general: 0, data: identityBytes(owner) } : module.cpu.execute(request);
+      }
+      if ((module?.kind === "other" || module?.kind === "dhp") && isIdentity(request))
         return { general: 0, data: identityBytes(module.identity) };
       return STATUS.noSuchMember;
     });
@@ -240,4 +256,8 @@ export class DeviceConnection extends FramedConnection {
       } else this.#reply(frame, payload);
     };
   }
+}
+
+function isIdentity({ service, path: [first] }: CipRequest): boolean {
+  return service === ATTRIBUTES_ALL && first?.kind === "class" && first.value === IDENTITY_CLASS;
 }

@@ -10,6 +10,7 @@ import {
   word,
 } from "./simulator-frames.ts";
 import { type Identity, identityBytes } from "./simulator-identity.ts";
+import type { FileCpu } from "./simulator-pccc.ts";
 import { type LogixProgram, STATUS, type Tag, takeElements } from "./simulator-program.ts";
 import { definitionOf, templateAttribute, typeHeaderOf } from "./simulator-templates.ts";
 
@@ -43,7 +44,7 @@ export interface CipMessage {
   readonly via: "direct" | "routed" | "connected";
 }
 
-const CLASS = { identity: 0x01, router: 0x02, programName: 0x64, symbol: 0x6b, template: 0x6c, change: 0xac } as const;
+const CLASS = { identity: 0x01, router: 0x02, programName: 0x64, pccc: 0x67, symbol: 0x6b, template: 0x6c, change: 0xac } as const;
 const REPLY_HEADER = 4;
 /** Services that change something: no client that only reads sends them. */
 const WRITES: ReadonlySet<number> = new Set([0x02, 0x04, 0x05, 0x06, 0x07, 0x08, 0x09, 0x0d, 0x10, 0x18, 0x19, 0x4d, 0x4e, 0x4f, 0x53]);
@@ -71,6 +72,8 @@ export class LogixCpu {
   refusesAll: CipStatus | undefined;
   /** Looked at before each read of a tag: the status with which it is refused. */
   refuse: ((read: TagRead) => CipStatus | undefined) | undefined;
+  /** Files that are mapped to its tags. Absent: it takes no PCCC commands. */
+  mapped: FileCpu | undefined;
   /** Called for what no client that only reads does. */
   onViolation: (words: string) => void = () => {};
   readonly counts = { reads: 0, fragments: 0, payloadBytes: 0, errors: 0, cut: 0 };
@@ -106,6 +109,7 @@ export class LogixCpu {
       return { general: 0, data: Buffer.concat([word(name.length), name]) };
     }
     if (this.isDownloading) return STATUS.downloading;
+    if (classCode === CLASS.pccc && this.mapped) return this.mapped.executeCommand(request);
     if (service === SERVICES.getAttributeList && classCode === CLASS.change) return this.#changes(request);
     if (classCode === CLASS.template) return this.#template(request, instance, room);
     if (service === SERVICES.getInstanceAttributeList) return this.#symbols(request, room);

@@ -5,9 +5,10 @@ import { type CipMessage, LogixCpu } from "./simulator-cpu.ts";
 import type { CipReply, CipRequest, CipStatus, Segment } from "./simulator-frames.ts";
 import { BRIDGE, CONTROLLER, type Identity, INPUTS, MICRO } from "./simulator-identity.ts";
 import { CONNECTION_ERRORS, ConnectionManager } from "./simulator-manager.ts";
+import type { FileCpu } from "./simulator-pccc.ts";
 import { LogixProgram } from "./simulator-program.ts";
 
-/** What answers messages and says what it is. */
+/** A controller that answers messages and says what it is. */
 export interface Controller {
   readonly identity: Identity;
   /** Answers a request in at most `room` bytes. */
@@ -17,6 +18,9 @@ export interface Controller {
 /** What is in a slot. `silent`: something that never answers. */
 export type Module =
   | { readonly kind: "cpu"; readonly cpu: Controller }
+  | { readonly kind: "files"; readonly cpu: FileCpu }
+  /** Nodes of DH+ by their numbers, behind channel A (1) or B (2). */
+  | { readonly kind: "dhp"; readonly identity: Identity; readonly channel: 1 | 2; readonly nodes: ReadonlyMap<number, FileCpu> }
   | { readonly kind: "other"; readonly identity: Identity }
   | { readonly kind: "silent" };
 
@@ -51,6 +55,7 @@ const KEPT_MESSAGES = 1000;
 const KEPT_VIOLATIONS = 50;
 const BACKPLANE = 1;
 const [CLASS_ROUTER, ROUTER_INSTANCE] = [2, 1];
+const CLASS_DHP = 0xa6;
 
 /**
  * A controller on EtherNet/IP. Every public field is its state and may be set while it runs: what is agreed when a connection opens holds
@@ -63,6 +68,8 @@ export class CipDevice {
   readonly slots = new Map<number, Module>();
   readonly ownerSlot: number;
   readonly manager = new ConnectionManager<DeviceConnection>();
+  /** A bridge to a serial line that owns the socket and is in no slot. */
+  owner: Identity | undefined;
 
   /** Of a message without a connection, either way. */
   unconnectedBytes = 504;
@@ -162,7 +169,7 @@ export class CipDevice {
     const [first, ...rest] = path;
     const isRouter = (segments: readonly Segment[]) => {
       const [type, instance] = segments;
-      if (segments.length === 0) return true;
+      if (segments.length === 0 || isChannel(segments)) return true;
       return (
         segments.length === 2 &&
         type?.kind === "class" &&
@@ -231,6 +238,12 @@ export class CipDevice {
   close(): Promise<void> {
     return this.#server.close();
   }
+}
+
+/** Channel A or B of a DH+ module, and its connection point. */
+function isChannel(segments: readonly Segment[]): boolean {
+  const [type, , point] = segments;
+  return segments.length === 3 && type?.kind === "class" && type.value === CLASS_DHP && point?.kind === "point" && point.value === 1;
 }
 
 export async function startCipDevice(options: CipDeviceOptions = {}): Promise<CipDevice> {

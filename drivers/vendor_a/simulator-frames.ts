@@ -102,15 +102,16 @@ export function carry(carried: Carried): Buffer {
 
 export type Segment =
   | { readonly kind: "symbol"; readonly name: string }
-  | { readonly kind: "class" | "instance" | "attribute" | "element"; readonly value: number }
+  | { readonly kind: "class" | "instance" | "attribute" | "element" | "point"; readonly value: number }
   /** A simple data segment of Omron's: a part of a variable's memory. */
   | { readonly kind: "data"; readonly offset: number; readonly bytes: number }
   | { readonly kind: "port"; readonly port: number; readonly link: number | string };
 
-const LOGICAL: Readonly<Record<number, "class" | "instance" | "attribute" | "element">> = {
+const LOGICAL: Readonly<Record<number, "class" | "instance" | "attribute" | "element" | "point">> = {
   32: "class",
   36: "instance",
   40: "element",
+  44: "point",
   48: "attribute",
 };
 

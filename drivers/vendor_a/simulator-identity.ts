@@ -48,3 +48,21 @@ export function identityItem(identity: Identity, address: string, port: number):
   const item = Buffer.concat([word(1), place, identityBytes(identity), Buffer.of(OPERATIONAL)]);
   return Buffer.concat([word(1), word(0x000c), word(item.length), item]);
 }
+
+export const MICROLOGIX: Identity = {
+  deviceType: 0x0e,
+  productCode: 90,
+  revision: [2, 15],
+  serial: 0x1400_0001,
+  name: "1766-L32BWA B/21.00",
+};
+export const SLC: Identity = {
+  deviceType: 0x0e,
+  productCode: 37,
+  revision: [1, 11],
+  serial: 0x0505_0001,
+  name: "1747-L552C C/13 - DC 3.46",
+};
+export const PLC5: Identity = { deviceType: 0x0e, productCode: 22, revision: [1, 1], serial: 0x0005_0040, name: "1785-L40E F/C" };
+export const ENI: Identity = { deviceType: 0x0c, productCode: 50, revision: [3, 22], serial: 0x000e_0001, name: "1761-NET-ENI/D" };
+export const DHRIO: Identity = { deviceType: 0x0c, productCode: 15, revision: [5, 3], serial: 0x0d00_0001, name: "1756-DHRIO/D" };

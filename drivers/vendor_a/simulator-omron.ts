@@ -182,7 +182,7 @@ function valueBytes({ type, memory }: Place): Buffer {
   return Buffer.concat([headOf(type), memory, Buffer.alloc(type.dimensions.length === 0 && type.bytes === 1 ? 1 : 0)]);
 }
 
-/** So many elements from one on: a BOOL is a byte here. */
+/** Elements in a row: a BOOL is a byte here. */
 function rowBytes({ array }: Place, count: number): CipReply {
   if (!array || count > MOST_COUNT || array.type.code === CODES.text) return STATUS.parameter;
   const { type, memory, flat } = array;

@@ -66,7 +66,7 @@ export function njProgram(): OmronProgram {
 
 const axisText = (n: number) => `{"Ready":${n % 2 === 1},"Position":${n / 4},"Code":${-n},"Limits":[${n},${-n}]}`;
 
-/** What is there to read, with its values. */
+/** Variables of that program, with their values. */
 export const NJ_VARIABLES: readonly { readonly address: string; readonly type: string; readonly value: Value }[] = [
   { address: "Running", type: "BOOL", value: true },
   { address: "stopped", type: "BOOL", value: false },

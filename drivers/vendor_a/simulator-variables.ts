@@ -1,7 +1,7 @@
 /** Types, variables and memory of an Omron NJ or NX controller (W506, chapter 8, and independent clients), for the simulator. Little-endian. */
 
 export type VariableScalar = boolean | number | bigint | string;
-/** Of an array its elements, row by row; of a structure its members by name. What is left out is zero. */
+/** An array has its elements, row by row, and a structure its members by name; zero for those that are left out. */
 export type VariableValue = VariableScalar | readonly VariableValue[] | { readonly [member: string]: VariableValue };
 
 interface Plain {
@@ -57,7 +57,7 @@ interface DeclaredMember {
 export interface VariableType {
   readonly word: string;
   readonly code: number;
-  /** Of one element. */
+  /** Size of one element. */
   readonly bytes: number;
   readonly alignment: number;
   readonly dimensions: readonly number[];
@@ -87,13 +87,13 @@ export interface Variable {
   readonly typeInstance: number;
 }
 
-/** What an instance of class 6C is: a structure type, a member of one, or an array of structures. */
+/** An instance of class 6C: a structure type, a member of one, or an array of structures. */
 export type TypeObject =
   | { readonly kind: "structure"; readonly structure: Declared }
   | { readonly kind: "member"; readonly member: DeclaredMember; readonly next: number }
   | { readonly kind: "array"; readonly type: VariableType };
 
-/** What a program declares. */
+/** Declarations of a program. */
 export class OmronProgram {
   readonly variables = new Map<string, Variable>();
   readonly types = new Map<number, TypeObject>();

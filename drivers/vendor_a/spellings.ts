@@ -1,7 +1,5 @@
-import { type Answer, type Form, typed } from "../lib/spellings.ts";
+import { type Form, typed } from "../lib/spellings.ts";
 
-const DATA_TABLE =
-  "is a data table of an SLC, MicroLogix or PLC-5, which this driver does not read. On a Logix controller read the tag that is mapped to the file";
 const CLASS_PATH = "attributes of CIP objects are not read, only tags";
 const TAG_SET = "tag sets are data of an implicit connection, which the collector does not open; read the tags by their names";
 const INDEX_TAG = "a tag as an index is not followed; write the number, for example";
@@ -9,25 +7,40 @@ const INDEX_TAG = "a tag as an index is not followed; write the number, for exam
 /** Types of plc4x that a tag may be read as. */
 const TYPES = "BOOL|SINT|USINT|INT|UINT|DINT|UDINT|LINT|ULINT|REAL|LREAL|BYTE|WORD|DWORD|LWORD|STRING";
 
+/** Elements of data files have a colon too, and are no tags with a count. */
+const NO_FILE = String.raw`(?!(?:ST|[ABCFILNORST])\d{0,3}:\d{1,4}(?:[{/]|\.\d|$))`;
+
 const counted = (tag: string, count: string | undefined): string =>
   count === undefined || Number(count) === 1 ? tag : `${tag}{${Number(count)}}`;
 
-function inFile(file: string | undefined): Answer {
-  return { none: `it ${DATA_TABLE} (${file?.toUpperCase()}, under Map PLC/SLC Messages)` };
-}
-
 /** The more particular first. */
 export const FORMS: readonly Form[] = [
+  { tool: "RSLogix 5 or 500", pattern: /^#(?<element>[A-Z]{1,2}\d{0,3}:\d{1,4})$/i, answer: ({ element = "" }) => ({ write: element }) },
   {
-    tool: "RSLogix 5 or 500",
-    pattern:
-      /^(?:\[[^[\]]{1,60}\])?(?<file>(?:ST|MG|PD|PLS|[ABCDFILNORST])\d{0,3}):\d{1,4}(?:[./]\d{1,4}|\.(?:ACC|PRE|LEN|POS|EN|TT|DN|CU|CD)|\/(?:ACC|PRE|EN|TT|DN|CU|CD|ER|UL|IN|FD)){0,2}(?:,L?\d{1,4}(?:,C\d)?)?(?::(?:STATUS|BIT|TIMER|COUNTER|CONTROL|INTEGER|FLOAT|OUTPUT|INPUT|STRING|ASCII|BCD|WORD|DWORD|SINGLEBIT)(?:\[\d{1,4}\])?)?$/i,
-    answer: ({ file }) => inFile(file),
+    tool: "nodepccc",
+    pattern: /^(?<element>[A-Z]{1,2}\d{0,3}:\d{1,4}),(?<count>\d{1,4})$/i,
+    answer: ({ element = "", count }) => ({ write: counted(element, count) }),
   },
-  { tool: "RSLogix 5 or 500", pattern: /^(?<file>[BIO]\d{0,3})\/\d{1,5}$/i, answer: ({ file }) => inFile(file) },
+  {
+    tool: "EMQX Neuron",
+    pattern: /^(?<letter>[IO])\/(?<bit>\d{1,4})$/i,
+    answer: ({ letter = "", bit }) => ({ none: `name the slot, for example ${letter.toUpperCase()}:0/${bit}` }),
+  },
   {
     tool: "plc4x",
-    pattern: new RegExp(String.raw`^%?(?<tag>[A-Za-z_][\w:.]{0,200}?(?:\[[\d, ]{1,40}\])?)(?::(?<type>${TYPES}))?(?::(?<count>\d{1,5}))$`),
+    pattern: /^(?<element>[A-Z]{1,2}\d{0,3}:\d{1,4}(?:\/\d{1,2})?):(?:WORD|INTEGER|SINGLEBIT)(?:\[(?<count>\d{1,4})\])?$/i,
+    answer: ({ element = "", count }) => (element.includes("/") || count !== undefined ? { write: counted(element, count) } : undefined),
+  },
+  {
+    tool: "plc4x",
+    pattern: /^[A-Z]{1,2}\d{0,3}:\d{1,4}:DWORD(?:\[\d{1,4}\])?$/i,
+    answer: () => ({ none: "two words of a file are not read as one number; read both" }),
+  },
+  {
+    tool: "plc4x",
+    pattern: new RegExp(
+      String.raw`^%?${NO_FILE}(?<tag>[A-Za-z_][\w:.]{0,200}?(?:\[[\d, ]{1,40}\])?)(?::(?<type>${TYPES}))?(?::(?<count>\d{1,5}))$`,
+    ),
     answer: ({ tag = "", type, count }) => ({ write: typed(counted(tag, count), type === "STRING" ? undefined : type) }),
   },
   {
@@ -57,7 +70,7 @@ export const FORMS: readonly Form[] = [
   },
   {
     tool: "Kepware",
-    pattern: /^(?<tag>[A-Za-z_][\w:.[\],]{0,200}?)(?:\.DATA)?\/(?<chars>\d{1,4})$/i,
+    pattern: new RegExp(String.raw`^${NO_FILE}(?<tag>[A-Za-z_][\w:.[\],]{0,200}?)(?:\.DATA)?/(?<chars>\d{1,4})$`, "i"),
     answer: ({ tag = "" }) => ({ write: tag, because: "a text has the length that the controller says" }),
   },
   {

@@ -35,7 +35,7 @@ import type { SourceSpec } from "./source-spec.ts";
 import { type SharedLines, StateLog } from "./state-log.ts";
 import { isChange, judge, nextState, type Problem, problemOf, type SourceState, toReadoutState } from "./status.ts";
 import { supervise } from "./supervise.ts";
-import { nextTick, stableFraction, ticksBetween } from "./time.ts";
+import { nextTick, phaseOf, stableFraction, ticksBetween } from "./time.ts";
 
 /** What a source's task needs of the agent. */
 export interface SourceDeps extends Omit<ReadoutDeps, "connecting" | "otherIsBack">, SharedLines {
@@ -52,7 +52,7 @@ export interface SourceDeps extends Omit<ReadoutDeps, "connecting" | "otherIsBac
    * Takes a readout with at least one answer, at once or by the time that the promise settles: the driver may reuse its readings from the
    * source's readout after the next on. Must not reject.
    */
-  emit(layout: Layout, readout: Readout): void | Promise<void>;
+  emit(layout: Layout, readout: Readout, intervalMs: number): void | Promise<void>;
   /** A readout on the schedule began so many ms after its tick. */
   late?(ms: number): void;
   /** After each change of state or reason. */
@@ -202,7 +202,7 @@ class SourceTask {
     this.#deps = deps;
     this.#configured = configured;
     this.#fraction = stableFraction(spec.uuid);
-    this.#phaseMs = Math.floor(this.#fraction * spec.intervalMs);
+    this.#phaseMs = phaseOf(this.#fraction, spec.intervalMs);
     this.#lastReadoutAt = lastReadoutAt;
     this.#layout = spec.layout;
     this.#report = spec.report && new ReportFilter(spec.report);
@@ -481,7 +481,7 @@ class SourceTask {
     else atOnce(watching);
     this.#emitted = this.#layout;
     if (isLarge) await nextTurn();
-    const taken = emit(this.#layout, readout);
+    const taken = emit(this.#layout, readout, this.#spec.intervalMs);
     if (taken) await taken;
     return problem;
   }
@@ -494,7 +494,7 @@ class SourceTask {
     this.#counters.values_faulted += faulted;
     const part = { time, spanMs, clockSynced: clock.synced(), bootTimeMs, readings: all };
     const unchanged = await sliced(this.#unchanged(part, true), readings.length);
-    await emit(this.#layout, unchanged ? { ...part, unchanged } : part);
+    await emit(this.#layout, unchanged ? { ...part, unchanged } : part, this.#spec.intervalMs);
   }
 
   #isAnswered(readings: Outcome["readings"]): boolean {

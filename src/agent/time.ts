@@ -14,6 +14,15 @@ export function ticksBetween(fromMs: number, toMs: number, intervalMs: number, p
   return first >= toMs ? 0 : Math.ceil((toMs - first) / intervalMs);
 }
 
+/**
+ * Places of an interval at which sources begin their readouts: those of one place are asked, answered and passed on in one turn of the event
+ * loop, because waking a thread costs more than a small readout.
+ */
+const PLACES = 20;
+
+/** The beginning of a source in its interval, ms; `fraction`: see stableFraction. */
+export const phaseOf = (fraction: number, intervalMs: number): number => Math.floor((Math.floor(fraction * PLACES) / PLACES) * intervalMs);
+
 /** Spreads sources over their interval, the same way at every start: 0 ≤ fraction < 1 from the text. */
 export function stableFraction(text: string): number {
   return createHash("sha1").update(text).digest().readUInt32BE(0) / 2 ** 32;

@@ -79,8 +79,13 @@ export interface StoreListener {
   losses(sinks: readonly string[]): void;
 }
 
-/** With the time for which the host holds a readout back (50 ms), 190 ms at most until it is on disk. */
+/** With the time for which the host holds a readout back (50 ms; up to 500 where its source is read seldom), 190 to 640 ms until it is on disk. */
 const COMMIT_DELAY_MS = 140;
+/**
+ * Acknowledgements wait so many times longer for a commit that is made anyhow: a commit of their own costs as much, and what is not on disk
+ * yet when the process is killed is only sent again.
+ */
+const DELIVERED_DELAYS = 4;
 const COMMIT_BYTES = 2 ** 20;
 const LEDGER_INTERVAL_MS = 1000;
 const UNSTORED_AFTER_MS = 5000;
@@ -129,6 +134,8 @@ export class Store {
   #lossesChanged = false;
   #fill: BufferFill | undefined;
   #flushTimer: NodeJS.Timeout | undefined;
+  /** When it fires, monotonic ms. */
+  #flushAtMs = 0;
   #ledgerTimer: NodeJS.Timeout | undefined;
   #packTimer: NodeJS.Timeout | undefined;
   #isStopped = false;
@@ -220,13 +227,13 @@ export class Store {
 
   acknowledge(acknowledgements: readonly Acknowledgement[]): void {
     this.#group.addAcknowledgements(acknowledgements);
-    this.#flushSoon();
+    this.#flushWithin(DELIVERED_DELAYS * this.#commitDelayMs);
   }
 
   /** These batches are sent with the stamps they were read with. */
   useStamps(ids: readonly number[]): void {
     this.#group.addStampsUsed(ids);
-    this.#flushSoon();
+    this.#flushWithin(DELIVERED_DELAYS * this.#commitDelayMs);
   }
 
   /** Values of unstored batches that a sink has delivered. */
@@ -293,7 +300,7 @@ export class Store {
       this.#damage = damage;
     } else this.#trouble.failed(messageOf(error));
     this.#retryAtMs = performance.now() + this.#retryMs;
-    this.#flushTimer ??= setTimeout(() => this.#flush(), this.#commitDelayMs);
+    this.#flushWithin(this.#commitDelayMs);
   }
 
   /** In words: the file itself takes nothing, and a new one would; undefined: that is not so, or not for long enough. */
@@ -409,14 +416,23 @@ export class Store {
       this.#giveUp();
       waitMs = this.#commitDelayMs;
     }
-    this.#flushTimer ??= setTimeout(() => this.#flush(), waitMs);
+    this.#flushWithin(waitMs);
   }
 
   #flushSoon(): void {
     if (this.#isStopped) return;
     const isMuch = this.#group.batchBytes >= (this.#options.commitBytes ?? COMMIT_BYTES);
     if (isMuch && this.#trouble.lastsForMs() === 0) this.#flush();
-    else this.#flushTimer ??= setTimeout(() => this.#flush(), this.#commitDelayMs);
+    else this.#flushWithin(this.#commitDelayMs);
+  }
+
+  /** Does nothing where a sooner time is set. */
+  #flushWithin(ms: number): void {
+    const atMs = performance.now() + ms;
+    if (this.#isStopped || (this.#flushTimer && this.#flushAtMs <= atMs)) return;
+    clearTimeout(this.#flushTimer);
+    this.#flushAtMs = atMs;
+    this.#flushTimer = setTimeout(() => this.#flush(), ms);
   }
 
   /** What is done every ledger interval. */

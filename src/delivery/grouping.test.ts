@@ -14,13 +14,14 @@ const row = (id: number, time: number, layout = 1, bytes = 10): StoredBatch => (
 const BOUNDS: GroupBounds = { intervalMs: 1000, maxBytes: 100, maxReadouts: 5 };
 const ids = (groups: readonly { readonly rows: readonly StoredBatch[] }[]) => groups.map((group) => group.rows.map(({ id }) => id));
 
-test("readouts of one second make one group, which is due when the second is over", () => {
+test("readouts of one second make one group, which is due with others at the fifth of a second after it is over", () => {
   const grouper = createGrouper(BOUNDS);
   expect(ids(grouper.add(row(1, 10_200), "a", 500))).toEqual([]);
   expect(ids(grouper.add(row(2, 10_900), "a", 1200))).toEqual([]);
-  expect(grouper.nextDueMs()).toBe(500 + 800 + 50);
-  expect(ids(grouper.due(1349))).toEqual([]);
-  expect(ids(grouper.due(1350))).toEqual([[1, 2]]);
+  expect(grouper.nextDueMs()).toBe(1400);
+  expect(ids(grouper.add(row(3, 10_250), "b", 600))).toEqual([]);
+  expect(ids(grouper.due(1399))).toEqual([]);
+  expect(ids(grouper.due(1400))).toEqual([[1, 2], [3]]);
   expect(grouper.nextDueMs()).toBeUndefined();
 });
 

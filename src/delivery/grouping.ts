@@ -46,6 +46,10 @@ export interface Grouper {
 
 /** Rows of one commit come together: what belongs to a window is awaited a little longer. */
 const GRACE_MS = 50;
+/** Windows end at whole multiples of this part of the interval: those of many sources leave in one turn of the event loop. */
+const SWEEP_PART = 1 / 5;
+/** However long the interval is. */
+const MOST_SWEEP_MS = 500;
 
 export function createGrouper({
   intervalMs,
@@ -55,6 +59,7 @@ export function createGrouper({
   maxWrittenBytes = Number.POSITIVE_INFINITY,
   writtenBytesOf = () => 0,
 }: GroupBounds): Grouper {
+  const sweepMs = Math.max(1, Math.min(intervalMs * SWEEP_PART, MOST_SWEEP_MS));
   const open = new Map<string, OpenGroup>();
   const take = (wanted: (one: OpenGroup) => boolean): readonly Group[] => {
     const taken: Group[] = [];
@@ -82,9 +87,10 @@ export function createGrouper({
         return [before.group];
       }
       const restMs = (window + 1) * intervalMs - row.time;
+      const dueMs = Math.ceil((nowMs + restMs + GRACE_MS) / sweepMs) * sweepMs;
       // Deleted first: a Map keeps the place of a key that is set again.
       open.delete(key);
-      open.set(key, { window, dueMs: nowMs + restMs + GRACE_MS, group: { layout: row.layout, rows: [row], bytes: size, writtenBytes } });
+      open.set(key, { window, dueMs, group: { layout: row.layout, rows: [row], bytes: size, writtenBytes } });
       return before ? [before.group] : [];
     },
     due: (nowMs) => take((one) => one.dueMs <= nowMs),

@@ -224,8 +224,23 @@ function wrongEncapsulation(message: Buffer): string[] {
   const cip = body.subarray(addressEnd + 4);
   if (items !== (command === 0x6f ? "0 178" : "161 177") || cip.length !== body.readUInt16LE(addressEnd + 2))
     return [`items ${items} in ${body.length} bytes`];
+  // To a node of DH+: both links and the source node are 0, which is no service of CIP.
+  if (command === 0x70 && /^\w{4}0000\w\w00000000000\w/.test(cip.toString("hex", 0, 11))) return wrongPccc(cip.subarray(10));
   return wrongCip(command === 0x6f ? cip : cip.subarray(2), command === 0x6f);
 }
+
+const wrongPccc = (command: Buffer): string[] =>
+  PCCC_READ.test(command.toString("hex")) ? [] : [`the PCCC command ${command.toString("hex", 0, 12)}`];
+
+/** A number of one byte, or ff and two. */
+const N = "(?:ff\\w{4}|(?!ff)\\w\\w)";
+/**
+ * PCCC commands (Rockwell 1770-6.5.16; 1770-KF2, 5-57): diagnostic status; protected typed logical reads, with two fields of file 0 only; typed
+ * reads and word range reads of an address of file and element.
+ */
+const PCCC_READ = new RegExp(
+  `^(?:0600\\w{4}03|0f00\\w{4}(?:a2\\w\\w${N}\\w\\w${N}${N}|a1\\w\\w00\\w\\w${N}|680000\\w{4}06${N}${N}\\w{4}|010000\\w{4}06${N}${N}\\w\\w))$`,
+);
 
 /** Services by the object that they are for: 1 and 3 read attributes, 4c and 52 tags, 55 and 5f lists. */
 const CIP_READS = [
@@ -255,8 +270,11 @@ function wrongCip(cip: Buffer, isUnconnected: boolean): string[] {
   }
   if (isUnconnected && words === "52 20062401 ") return wrongCip(data.subarray(4, 4 + data.readUInt16LE(2)), true);
   // Class 3 to the message router, and its end.
-  if (isUnconnected && /^(54|5b) 20062401 $/.test(words) && /a3..(\w\w){0,40}20022401$/.test(data.toString("hex"))) return [];
+  if (isUnconnected && /^(54|5b) 20062401 $/.test(words) && /a3..(\w\w){0,40}(20022401|20a6240[12]2c01)$/.test(data.toString("hex")))
+    return [];
   if (isUnconnected && words === "4e 20062401 ") return [];
+  // Execute PCCC: behind the requester's id of seven bytes.
+  if (words === "4b 20672401 " && data[0] === 7) return wrongPccc(data.subarray(7));
   return CIP_READS.some((form) => form.test(words + data.toString("hex")))
     ? []
     : [`the CIP service ${words}${data.toString("hex", 0, 12)}`];

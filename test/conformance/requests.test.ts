@@ -106,7 +106,15 @@ const CIP_DATA = [
   [...Array.from({ length: 34 }, () => 0), 0xa3, 2, ...ROUTER],
   [...Array.from({ length: 38 }, () => 0), 0xa3, 2, ...ROUTER],
   [...Array.from({ length: 10 }, () => 0), 2, 0, ...ROUTER],
+  [7, 0, 0, 0, 0, 0, 0, 6, 0, 0, 0, 3],
 ];
+
+/** A PCCC command behind the id of the requester, with the data of each function that reads (Rockwell 1770-6.5.16, 7-17 and 13-11). */
+const pccc = (code: number, data: readonly number[]): Buffer =>
+  unconnected(0x4b, CLASS(0x67), [7, 0, 0, 0, 0, 0, 0, code >> 8, 0, 0, 0, code & 0xff, ...data]);
+const PCCC_FORMS = [[], [2, 7, 0x89, 0, 0], [2, 0, 1, 0], [0, 0, 1, 0, 6, 7, 0, 1, 0], [0, 0, 1, 0, 6, 7, 0, 2]];
+/** Commands within another protocol's messages. */
+const PCCC = "vendor_a, in Execute PCCC and over DH+";
 
 const anyOf =
   <F>(forms: readonly F[], passes: (form: F) => boolean) =>
@@ -187,13 +195,27 @@ const PROBES: Readonly<Record<string, Probe>> = {
       1: "Get Attributes All (of the identity, and of Omron's variables and types)",
       3: "Get Attribute List (of the controller's program and of templates)",
       10: "Multiple Service Packet (of services in this list)",
+      75: "Execute PCCC (of commands in the list below)",
       76: "Read Tag, and Read Template",
       78: "Forward Close (of the driver's own connection)",
       82: "Read Tag Fragmented, and Unconnected Send (of services in this list)",
-      84: "Forward Open (class 3, to the message router)",
+      84: "Forward Open (class 3, to the message router or a channel of DH+)",
       85: "Get Instance Attribute List (of the tags)",
-      91: "Large Forward Open (class 3, to the message router)",
+      91: "Large Forward Open (class 3, to the message router or a channel of DH+)",
       95: "List of variables (Omron's tag name server)",
+    },
+  },
+  [PCCC]: {
+    what: "command and function of PCCC (Rockwell 1770-6.5.16)",
+    codes: 0x1_0000,
+    digits: 4,
+    passes: (code) => anyOf(PCCC_FORMS, (data) => cipFence(pccc(code, data)) === true)(),
+    names: {
+      1539: "Diagnostic status",
+      3841: "Word range read",
+      3944: "Typed read",
+      4001: "Protected typed logical read with two fields (of the file directory)",
+      4002: "Protected typed logical read with three fields",
     },
   },
 };
@@ -226,7 +248,7 @@ const PASSING = new Map(
 const BY_PROFILE = ["odac", "plastcontrol", "vendor_b"];
 
 it("every driver's fence is probed", () => {
-  const probed = [...Object.keys(PROBES), ...BY_PROFILE, "vendor_gateway"];
+  const probed = [...Object.keys(PROBES).filter((type) => type !== PCCC), ...BY_PROFILE, "vendor_gateway"];
   expect(probed.sort()).toEqual(Object.keys(DRIVERS).sort());
 });
 

@@ -3,6 +3,7 @@ import type { AnyDriver, DriverEntry } from "../../drivers/driver.ts";
 import { DRIVERS } from "../../drivers/index.ts";
 import { startModbusPlant } from "../../drivers/modbus_tcp/simulator.ts";
 import type { Simulator, StartSimulator } from "../../drivers/simulator.ts";
+import { startFileSimulator } from "../../drivers/vendor_a/simulator-controllers.ts";
 import { startOmronSimulator } from "../../drivers/vendor_a/simulator-omron.ts";
 import { loadProfile } from "../../src/configuration/profile-file.ts";
 import type { Reason } from "../../src/model/reason.ts";
@@ -239,6 +240,14 @@ const VENDOR_A_OMRON: Subject = {
   startSimulator: () => startOmronSimulator(),
 };
 
+/** A controller with data files in the place of one with tags. */
+const VENDOR_A_FILES: Subject = {
+  ...registered("vendor_a", DRIVERS["vendor_a"] as DriverEntry),
+  name: "vendor_a_micrologix",
+  traits: { ...traitsOf("vendor_a"), items: "the controller refuses a request as a whole", ranges: "a data file has no holes" },
+  startSimulator: () => startFileSimulator("micrologix"),
+};
+
 /** With values that the server sends. */
 const OPCUA_SUBSCRIBE: Subject = {
   ...registered("opcua", DRIVERS["opcua"] as DriverEntry),
@@ -251,6 +260,7 @@ export const SUBJECTS: readonly Subject[] = [
   ...Object.entries(DRIVERS).map(([type, entry]) => registered(type, entry)),
   FINS_UDP,
   VENDOR_A_OMRON,
+  VENDOR_A_FILES,
   OPCUA_SUBSCRIBE,
   RACK,
   GAUGE,

@@ -10,7 +10,7 @@ import { planSteps as pluginSteps } from "../../drivers/plugin/plan.ts";
 import { planSteps as profileSteps } from "../../drivers/profile/plan.ts";
 import s7 from "../../drivers/s7/driver.ts";
 import s7plus from "../../drivers/s7plus/driver.ts";
-import { parseAddress as parseCip } from "../../drivers/vendor_a/address.ts";
+import { parseTag as parseCip } from "../../drivers/vendor_a/address.ts";
 import cip from "../../drivers/vendor_a/driver.ts";
 import { type KnownSymbol, locate } from "../../drivers/vendor_a/locate.ts";
 import { maxDataBytes } from "../../drivers/vendor_a/plan.ts";

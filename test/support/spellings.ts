@@ -25,6 +25,8 @@ import { settingsSchema as s7plusSettings } from "../../drivers/s7plus/settings.
 import { FORMS as S7PLUS_FORMS } from "../../drivers/s7plus/spellings.ts";
 import { SPELLINGS as S7PLUS } from "../../drivers/s7plus/spellings-table.ts";
 import * as vendorA from "../../drivers/vendor_a/address.ts";
+import { parseAddress as parseVendorA } from "../../drivers/vendor_a/parse.ts";
+import { fileText } from "../../drivers/vendor_a/pccc/address.ts";
 import { settingsSchema as vendorASettings } from "../../drivers/vendor_a/settings.ts";
 import { FORMS as VENDOR_A_FORMS } from "../../drivers/vendor_a/spellings.ts";
 import { SPELLINGS as VENDOR_A } from "../../drivers/vendor_a/spellings-table.ts";
@@ -146,7 +148,8 @@ export const SUBJECTS: Readonly<Record<string, Subject>> = {
     forms: VENDOR_A_FORMS,
     tools: VENDOR_A,
     place(text, wanted) {
-      const { address, type } = vendorA.parseAddress(text, wanted, vendorASettings.parse({}));
+      const { address, type } = parseVendorA(text, wanted, vendorASettings.parse({}));
+      if ("letter" in address) return `file ${fileText(address)} ${formatDataType(type)}`;
       const { program, steps, bit, count } = address;
       const path = steps.map((step) => (typeof step === "string" ? step : `#${step.join(",")}`)).join(" ");
       return `${program ?? "controller"} ${path}${bit === undefined ? "" : ` bit ${bit}`}${count === undefined ? "" : ` x${count}`} ${formatDataType(type)}`;
@@ -161,6 +164,8 @@ export const SUBJECTS: Readonly<Record<string, Subject>> = {
       ),
       joined(one("Tag", "Arr[2]"), one("{10}", " {2}")),
       joined(one("Local:1:I", "Rack:O", "AENT:3:C", "Local:2:I1"), one("", ".Data", ".Data.3", ".Ch[2].Value")),
+      joined(one("N7:", "B3:", "L10:", "S:", "I:", "O:"), number(255).map(String), one("", "/3", "{4}")),
+      joined(one("F8:", "ST9:", "T4:", "C5:", "R6:", "A10:"), number(255).map(String)),
     ),
   },
   opcua: {

@@ -10,10 +10,10 @@ import { parseValueHead } from "./objects.ts";
 import { variableRefusal } from "./refusals.ts";
 import { BITS_OF_WORD, BOOL, ELEMENTARY, isStructureCode, type Shape, STRING } from "./types.ts";
 
-/** What an answer says of a variable that no list describes. */
+/** The answer of a variable that no list describes. */
 interface Answered {
   readonly code: number;
-  /** Of its data. */
+  /** Length of its data. */
   readonly bytes: number;
   /** True: they may be the state of one BOOL. */
   readonly mayBeBool: boolean;
@@ -47,7 +47,7 @@ function refusalOf(status: number, extended: number | undefined, text: string): 
   );
 }
 
-/** What is known of such a variable; a FaultError: what its address has to say too. Pure. */
+/** The base to locate such a variable from; a FaultError tells what its address has to say too. Pure. */
 export function baseAlone({ address, type }: Point<CipAddress>, { code, bytes: got, mayBeBool }: Answered): Base | FaultError {
   const text = textOf(address);
   const refuse = (words: string): FaultError => new FaultError("type_mismatch", `${quote(text)}: ${words}`);

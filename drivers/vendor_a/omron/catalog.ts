@@ -46,7 +46,7 @@ export const LIST: Help = {
 /** The controller has no list of variables for us. */
 export class NotListed extends Error {}
 
-/** What the controller says of its variables. No public document describes it: everything here may be refused, and only costs its help. */
+/** The controller's list of variables and their types. No public document describes it: a refusal only costs its help. */
 export class Catalog {
   readonly #messenger: Messenger;
   readonly #structures = new Map<number, VariableStructure>();

@@ -175,7 +175,7 @@ function memberReader(shape: Shape, encoding: Encoding): Reader {
   return count === undefined ? read : (data, at) => Array.from({ length: count }, (_, i) => read(data, at + i * bytes));
 }
 
-/** What is not a value of its type is null. */
+/** Bytes that are not a value of the type become null. */
 function simpleReader({ code, bytes }: Shape, encoding: Encoding): Reader {
   // In memory texts have no length: they end with a NUL.
   if (code === STRING) return (data, at) => textIn(data.subarray(at, at + bytes), encoding);

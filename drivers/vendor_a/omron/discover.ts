@@ -53,7 +53,7 @@ function* oneShape(address: string, name: string, path: readonly string[], shape
   }
 }
 
-/** As it is read; undefined: a type that is not read as a whole, or an array that one variable cannot hold. */
+/** The type in which it is read; undefined: a type that is not read as a whole, or an array that one variable cannot hold. */
 function listedType(shape: Shape): DataType | undefined {
   const { code, structure, dimensions } = shape;
   const isReadable = isStructureCode(code) ? structure !== undefined && isLaidOut(structure) : ELEMENTARY.has(code);

@@ -9,7 +9,7 @@ import { bitsOf, ELEMENTARY, elementsOf, isLaidOut, isStructureCode, type Shape,
 export interface VariablePlace {
   /** Variable and members with their indices, without those of an element at the end. */
   readonly path: readonly (string | number)[];
-  /** The same for people. */
+  /** Text of the path, for people. */
   readonly name: string;
   readonly shape: Shape;
   /** First element, row by row; undefined: no array, or all of it. */
@@ -28,7 +28,7 @@ interface Located {
   readonly type: DataType;
 }
 
-/** Of one point, at most. */
+/** Limits of one point. */
 const MAX_BYTES = 2 ** 20;
 const MAX_VALUES = 200_000;
 /** Texts and structures of an array are read one by one. */
@@ -36,7 +36,7 @@ const MAX_ONE_BY_ONE = 1000;
 /** An element segment has 16 bits. */
 export const MAX_INDEX = 0xffff;
 
-/** What is known to begin with: a variable or an element by its path, and the steps from there. */
+/** A start for locating: a variable or an element by its path, and the steps from there. */
 export interface Base {
   readonly path: readonly (string | number)[];
   readonly name: string;
@@ -121,7 +121,7 @@ export function indicesAt(flat: number, { dimensions, firsts }: Pick<Shape, "dim
   return indices;
 }
 
-/** As which type, and how many elements. */
+/** Decides the type and the number of elements. */
 function settle({ bit, count: counted, coding }: CipAddress, wanted: DataType, walk: Walk, text: string): Located {
   const { shape } = walk;
   checkReadable(shape, text);

@@ -20,7 +20,7 @@ const ASKED_AT_ONCE = 20;
 export interface VariableLookUp {
   readonly messenger: Messenger;
   readonly catalog: Catalog;
-  /** What is missing is looked for again after this, ms: nothing says when the program changes. */
+  /** Missing variables are looked for again after this, ms: nothing says when the program changes. */
   readonly retryAfterMs: number;
 }
 
@@ -68,7 +68,7 @@ function pathRefusal(address: CipAddress): FaultError | undefined {
   }
 }
 
-/** What the controller lists; taken out of `missing`. */
+/** Finds what the controller lists, and takes it out of `missing`. */
 async function* fromList(
   missing: LargeMap<Wanted[]>,
   kind: VariableKind,
@@ -133,7 +133,7 @@ function prepared(point: Wanted, base: Base): Prepared<CipAddress> {
   }
 }
 
-/** What is in no list: the controller says of which type it is, or why it cannot be read. */
+/** Asks for each point that no list has: the controller answers with its type, or with why it cannot be read. */
 async function* oneByOne(points: readonly Wanted[], using: VariableLookUp, ctx: DriverContext): AsyncGenerator<Found> {
   for (let at = 0; at < points.length; at += ASKED_AT_ONCE) {
     const found: Prepared<CipAddress>[] = [];

@@ -103,7 +103,7 @@ describe("the maker's types", () => {
     expect(momentText(-(2n ** 63n), "date and time")).toBe("1677-09-21T00:12:43.145224192");
   });
 
-  it("members lie at their alignments, and nowhere where that does not make the size that is told", () => {
+  it("members lie at their alignments, and have no places where those do not make the told size", () => {
     const members = [
       { name: "b", shape: simple(BOOL, 2) },
       { name: "l", shape: simple(0xcb, 8) },

@@ -31,7 +31,7 @@ export const variableRequest = (instance: number): Buffer =>
   request(SERVICE.attributesAll, instancePath(CLASS.variable, instance), NOTHING);
 export const typeRequest = (instance: number): Buffer => request(SERVICE.attributesAll, instancePath(CLASS.type, instance), NOTHING);
 
-/** So many bytes of a variable's memory from an offset on. `path`: with the indices of an element. */
+/** Asks for bytes of a variable's memory from an offset on. `path`: with the indices of an element. */
 export function partRequest(path: readonly (string | number)[], offset: number, bytes: number): Buffer {
   const segment = Buffer.alloc(DATA_SEGMENT_BYTES);
   segment.set(DATA_SEGMENT);
@@ -83,7 +83,7 @@ export interface Described {
   /** In memory; of an array: all of it. */
   readonly bytes: number;
   readonly code: number;
-  /** Of the elements of an array. */
+  /** Type code of the elements of an array. */
   readonly elementCode: number;
   readonly dimensions: readonly number[];
   readonly firsts: readonly number[];

@@ -5,6 +5,7 @@ import { sortSteps } from "../../lib/sort.ts";
 import type { CipAddress } from "../address.ts";
 import { REPLY_HEADER_BYTES, readRequest, tagPath } from "../cip.ts";
 import type { CipLimits } from "../plan.ts";
+import type { AnyRead } from "../variants.ts";
 import { type Decoder, dataBytes, decoderOf, elementBytes, type Form } from "./decode.ts";
 import { indicesAt, type VariablePlace } from "./locate.ts";
 import { isStructureCode, type Shape, STRING } from "./types.ts";
@@ -20,7 +21,7 @@ export interface VariableItem {
   /** Undefined: no array, or all of it. */
   readonly start: number | undefined;
   readonly elements: number;
-  /** Of the data in an answer, behind the type; 0: the answer says it. */
+  /** Length of the data in an answer, behind the type; 0: the answer says it. */
   readonly bytes: number;
   /** Read Tag. */
   readonly request: Buffer;
@@ -30,12 +31,12 @@ export interface VariableItem {
 
 /** One request; `decoders[i]` and `offsets[i]` belong to `points[i]`. */
 export interface VariableRead extends Request<CipAddress> {
-  readonly item: VariableItem;
+  readonly variable: VariableItem;
   readonly decoders: readonly Decoder[];
   readonly offsets: Int32Array;
 }
 
-export const isVariableRead = (request: Request<CipAddress>): request is VariableRead => "item" in request;
+export const isVariableRead = (request: AnyRead): request is VariableRead => "variable" in request;
 
 /** Type code, length of what follows it, and the CRC of a structure. */
 const VALUE_HEAD_BYTES = 4;
@@ -143,7 +144,7 @@ function readOf(entries: readonly Entry[]): VariableRead {
   const item = itemOf(first.place, entries);
   return {
     points: entries.map(({ point }) => point),
-    item,
+    variable: item,
     decoders: entries.map(({ point, place }) => decoderOf(item.isOneByOne ? oneOf(place) : place, item.form, point.address)),
     offsets: Int32Array.from(entries, (entry) =>
       item.form === "row" ? (startOf(entry) - startOf(first)) * elementBytes(item.shape, "row") : 0,

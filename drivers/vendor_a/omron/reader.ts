@@ -42,14 +42,14 @@ export class VariableReader {
     this.#otherProgram = otherProgram;
   }
 
-  /** What was made for another connection is made again. */
+  /** Packets of another connection are made again. */
   forget(): void {
     this.#packets = new WeakMap();
   }
 
   /** Throws FaultError: the controller refuses it; ReasonError as `Messenger.send`. */
   async read(request: VariableRead, ctx: DriverContext): Promise<readonly Reading[]> {
-    const { item } = request;
+    const { variable: item } = request;
     try {
       if (item.isOneByOne) return readingsOf(request, await this.#oneByOne(request, ctx));
       const isLong = item.bytes > this.#room;
@@ -70,7 +70,7 @@ export class VariableReader {
 
   /** Undefined: an answer has no room for it. */
   #readAtOnce(request: VariableRead, ctx: DriverContext): Promise<readonly Reading[] | undefined> {
-    const { item } = request;
+    const { variable: item } = request;
     let packet = this.#packets.get(request);
     if (!packet) {
       packet = this.#messenger.packet(item.request, ctx.timeouts.answerMs);
@@ -92,7 +92,7 @@ export class VariableReader {
 
   /** Elements of an array of texts or structures. */
   async #oneByOne(request: VariableRead, ctx: DriverContext): Promise<Value> {
-    const { item, points, decoders } = request;
+    const { variable: item, points, decoders } = request;
     const [decode] = decoders;
     const values: Value[] = [];
     for (let i = 0; i < item.elements; i++) {
@@ -138,7 +138,7 @@ export class VariableReader {
     );
   }
 
-  /** What no answer has room for: rows in shorter rows, everything else in parts. They are not of one instant. */
+  /** Reads long rows in shorter ones, everything else in parts. They are not of one instant. */
   async #long(item: VariableItem, ctx: DriverContext): Promise<Data> {
     if (item.form === "row") return this.#rows(item, ctx);
     const parts = await this.#parts(item, ctx);

@@ -1,23 +1,27 @@
+import { createYielder, inSlices } from "../../../src/base/timer.ts";
 import type { VendorADetails } from "../../../src/model/details.ts";
+import { FaultError } from "../../../src/model/fault.ts";
 import { ReasonError } from "../../../src/model/reason.ts";
 import type { Reading } from "../../../src/model/value.ts";
 import { type Warning, warning } from "../../../src/model/warning.ts";
 import type { ConnectInput, Discovered, DriverContext, Point, Prepared, Session } from "../../driver.ts";
 import type { Connection } from "../../lib/connection.ts";
 import type { SilentHelp } from "../../lib/silent-help.ts";
-import type { CipAddress } from "../address.ts";
+import { quote } from "../../lib/text.ts";
 import type { CipLink } from "../link.ts";
 import { DIRECT, parseRoute, type Route, slotRoute } from "../manager.ts";
 import { Messenger } from "../messenger.ts";
-import { type CipLimits, type CipRead, maxDataBytes } from "../plan.ts";
+import { type FileAddress, fileText } from "../pccc/address.ts";
+import { maxDataBytes } from "../plan.ts";
 import { ProgramWatch } from "../program.ts";
 import { type Target, targetWords } from "../route.ts";
 import { logOnce, otherProgram } from "../session.ts";
 import type { CipSettings } from "../settings.ts";
+import { type AnyAddress, type AnyRead, byVariantSteps, type VendorALimits } from "../variants.ts";
 import { Catalog, LIST } from "./catalog.ts";
 import { discoverVariables } from "./discover.ts";
 import { lookUpVariables } from "./look-up.ts";
-import { isVariableRead, type VariableRead } from "./plan.ts";
+import { isVariableRead } from "./plan.ts";
 import { VariableReader } from "./reader.ts";
 
 const MAX_POINTS = 65_536;
@@ -25,14 +29,14 @@ const MAX_POINTS = 65_536;
 const IN_FLIGHT = 8;
 /** A connection without traffic is kept open with a question. */
 const KEEP_ALIVE_MS = 15_000;
-/** What is missing is looked for again: nothing says that the program changed. */
+/** Missing variables are looked for again: nothing says that the program changed. */
 const LOOK_AGAIN_MS = 60_000;
 /** The largest connection that independent clients open to newer units, in bytes; unverified. */
 const LARGEST_BYTES = 1994;
 const KEY = "variables_route";
 
 /** A session with an NJ, NX or NY controller, whose variables are read by their names. */
-export class OmronSession implements Session<CipAddress, CipRead | VariableRead, CipLimits> {
+export class OmronSession implements Session<AnyAddress, AnyRead, VendorALimits> {
   readonly #connection: Connection;
   readonly #link: CipLink;
   readonly #messenger: Messenger;
@@ -43,7 +47,7 @@ export class OmronSession implements Session<CipAddress, CipRead | VariableRead,
   readonly #reader: VariableReader;
   readonly #ctx: DriverContext;
   readonly #keepAlive: NodeJS.Timeout;
-  #limits: CipLimits;
+  #limits: VendorALimits;
   #catalogEpoch: string | undefined;
   #opening: Promise<void> | undefined;
   #closing: Promise<void> | undefined;
@@ -89,7 +93,7 @@ export class OmronSession implements Session<CipAddress, CipRead | VariableRead,
     throw failure;
   }
 
-  get limits(): CipLimits {
+  get limits(): VendorALimits {
     return this.#limits;
   }
 
@@ -97,15 +101,17 @@ export class OmronSession implements Session<CipAddress, CipRead | VariableRead,
     return this.#program.epoch;
   }
 
-  async read(request: CipRead | VariableRead, ctx: DriverContext): Promise<readonly Reading[]> {
-    if (!isVariableRead(request)) throw new TypeError("a read of a Logix controller's tags in a session with variables");
+  async read(request: AnyRead, ctx: DriverContext): Promise<readonly Reading[]> {
+    if (!isVariableRead(request)) throw new TypeError("a read of tags or data files in a session with variables");
     await this.#ready(ctx);
     return this.#reader.read(request, ctx);
   }
 
-  async *prepare(points: readonly Point<CipAddress>[], ctx: DriverContext): AsyncGenerator<readonly Prepared<CipAddress>[]> {
+  async *prepare(points: readonly Point<AnyAddress>[], ctx: DriverContext): AsyncGenerator<readonly Prepared<AnyAddress>[]> {
     await this.#ready(ctx);
-    yield* lookUpVariables(points, { messenger: this.#messenger, catalog: this.#catalog, retryAfterMs: LOOK_AGAIN_MS }, ctx);
+    const { tags, files } = await inSlices(byVariantSteps(points), createYielder());
+    if (files.length > 0) yield files.map((point) => ({ point, refusal: noFiles(point.address) }));
+    yield* lookUpVariables(tags, { messenger: this.#messenger, catalog: this.#catalog, retryAfterMs: LOOK_AGAIN_MS }, ctx);
   }
 
   async *discover(ctx: DriverContext): AsyncGenerator<Discovered> {
@@ -142,9 +148,9 @@ export class OmronSession implements Session<CipAddress, CipRead | VariableRead,
     return this.#closing;
   }
 
-  #limitsNow(): CipLimits {
+  #limitsNow(): VendorALimits {
     const { messageBytes } = this.#messenger;
-    return { maxPoints: MAX_POINTS, maxBytes: maxDataBytes(messageBytes), inFlight: IN_FLIGHT, messageBytes, maxItems: 1 };
+    return { maxPoints: MAX_POINTS, maxBytes: maxDataBytes(messageBytes), inFlight: IN_FLIGHT, messageBytes, maxItems: 1, fileBytes: 0 };
   }
 
   /** Opens a connection that is due; requests that are under way at once wait for the same. */
@@ -187,6 +193,12 @@ export class OmronSession implements Session<CipAddress, CipRead | VariableRead,
     }
   }
 }
+
+const noFiles = (address: FileAddress): FaultError =>
+  new FaultError(
+    "not_found",
+    `${quote(fileText(address))}: an NJ or NX controller has variables and no data files; write the name of a published one`,
+  );
 
 /** Without a route, then as users of other clients had to give it: slot 0, and port 2 with the controller's own address. The one that worked first. */
 function routesTo(host: string, ctx: DriverContext): readonly Route[] {

@@ -8,7 +8,7 @@ export type Moment = "date" | "time of day" | "date and time";
 export interface Elementary {
   readonly name: string;
   readonly scalar: ScalarType;
-  /** Of one element in memory; 0: as long as it is declared. */
+  /** Size of one element in memory; 0: as long as it is declared. */
   readonly bytes: number;
   readonly coding?: CodingName;
   readonly moment?: Moment;
@@ -72,9 +72,9 @@ export interface VariableMember {
 
 /** The type of a variable or of a member. Plain data. */
 export interface Shape {
-  /** Of a value, or of an element of an array; a structure's is STRUCTURE. */
+  /** Type code of a value, or of an element of an array; a structure has STRUCTURE. */
   readonly code: number;
-  /** Of one element in memory; 0: not known. */
+  /** Size of one element in memory; 0: not known. */
   readonly bytes: number;
   /** Elements of each dimension; empty: no array. */
   readonly dimensions: readonly number[];

@@ -88,6 +88,11 @@ export const WARNINGS = {
   program_check_late: w("warning", "The device tells slowly which program it has.", "Lengthen the interval."),
   program_changed: w("note", "Somebody loaded another program into the device.", "Look at the values of the time that the text names."),
   device_limited: w("note", "The device takes less at once than it promises, or than others.", "Nothing: the collector asks for less."),
+  file_types_unproved: w(
+    "note",
+    "The controller does not say the type of a file.",
+    "Compare the letters of the addresses with the program.",
+  ),
   help_silent: w(
     "note",
     "The device gives no answer to a request that makes reading easier; variables are read without it.",

@@ -14,7 +14,7 @@ export interface StoreClientOptions {
   readonly run: string;
   /** Bound of what waits for the store's answer, but for a single readout; default 12 MiB. */
   readonly maxUnansweredBytes?: number;
-  /** How long a readout may wait for others, so that they cross to the store in one message; default 50 ms. */
+  /** How long a readout waits for others at least, so that they cross to the store in one message; default 50 ms. */
   readonly postDelayMs?: number;
   /** Every batch up to this number that was not rejected is on disk (or was not to be stored). */
   readonly onCommitted?: (upTo: number) => void;
@@ -38,6 +38,10 @@ const MAX_UNANSWERED_BYTES = 12 * 2 ** 20;
 const BATCH_OVERHEAD_BYTES = 600;
 /** Each message wakes the store's thread, which costs more than what it carries. The store's own delay makes room for this one. */
 const POST_DELAY_MS = 50;
+/** A readout may wait for this part of its source's interval: what is read seldom comes in fewer commits. */
+const POST_DELAY_PART = 1 / 20;
+/** So much of what was read may be lost with the power, and no more, however seldom it is read. */
+const MOST_POST_DELAY_MS = 500;
 /** Payload bytes in one message; so many are posted at once. */
 const MESSAGE_BYTES = 2 ** 20;
 
@@ -77,6 +81,8 @@ export class StoreClient {
   /** Those that this worker was not posted yet, oldest first. */
   #unpostedSinks: SinksFrom[] = [];
   #flushing: NodeJS.Timeout | undefined;
+  /** When it fires, monotonic ms. */
+  #flushAtMs = 0;
   #unpostedBytes = 0;
   #rejectedReadouts = 0;
   #rejectedValues = 0;
@@ -137,17 +143,21 @@ export class StoreClient {
     }
   }
 
-  /** False: too much is unanswered, or the client is closed; the readout's values are counted as rejected (overflow). */
-  append(layout: Layout, readout: Readout): boolean {
+  /**
+   * False: too much is unanswered, or the client is closed; the readout's values are counted as rejected (overflow). `intervalMs`: between two
+   * readouts of the source; 0: not known, and it waits for as few others as may be.
+   */
+  append(layout: Layout, readout: Readout, intervalMs = 0): boolean {
     const whole = this.#wholeOf(readout);
-    return this.#append(layout, readout, encodeReadout(layout, readout), whole && encodeReadout(layout, whole));
+    return this.#append(layout, readout, intervalMs, encodeReadout(layout, readout), whole && encodeReadout(layout, whole));
   }
 
   /** append by slices; the readings stay as they are until then. It has its number once it is encoded. */
-  async appendInSlices(layout: Layout, readout: Readout): Promise<boolean> {
+  async appendInSlices(layout: Layout, readout: Readout, intervalMs = 0): Promise<boolean> {
     const whole = this.#wholeOf(readout);
     const encoded = await inSlices(encodeSteps(layout, readout), createYielder());
-    return this.#append(layout, readout, encoded, whole && (await inSlices(encodeSteps(layout, whole), createYielder())));
+    const encodedWhole = whole && (await inSlices(encodeSteps(layout, whole), createYielder()));
+    return this.#append(layout, readout, intervalMs, encoded, encodedWhole);
   }
 
   /** The readout with the values that are as they were: sinks that serve current values show when they were read. Undefined: it has all. */
@@ -158,6 +168,7 @@ export class StoreClient {
   #append(
     layout: Layout,
     readout: Readout,
+    intervalMs: number,
     { payload, count, explorationCount, unchangedCount: suppressed }: EncodedReadout,
     whole: EncodedReadout | undefined,
   ): boolean {
@@ -184,7 +195,7 @@ export class StoreClient {
     this.#unansweredBytes += bytesOf(batch);
     this.#unpostedBytes += payload.byteLength;
     if (this.#unpostedBytes >= MESSAGE_BYTES) this.#flush();
-    else this.#flushing ??= setTimeout(() => this.#flush(), this.#postDelayMs);
+    else this.#flushWithin(Math.max(this.#postDelayMs, Math.min(intervalMs * POST_DELAY_PART, MOST_POST_DELAY_MS)));
     return true;
   }
 
@@ -252,6 +263,15 @@ export class StoreClient {
     if (this.#sinks) this.#post?.({ type: "sinks", sinks: this.#sinks });
     this.#nextToPost = this.#unanswered.keys().next().value ?? this.#nextSeq;
     this.#flush();
+  }
+
+  /** Does nothing where a sooner time is set. */
+  #flushWithin(ms: number): void {
+    const atMs = performance.now() + ms;
+    if (this.#flushing && this.#flushAtMs <= atMs) return;
+    clearTimeout(this.#flushing);
+    this.#flushAtMs = atMs;
+    this.#flushing = setTimeout(() => this.#flush(), ms);
   }
 
   /** Posts what this worker was not posted yet, each layout before the first batch that names it. */

@@ -9,6 +9,7 @@ describeFailures({
     connection: "Connecting",
     everything: "A whole request is refused",
     tag: "One tag",
+    variable: "A variable of an NJ or NX controller",
   },
   rows: ROWS,
   createBench,

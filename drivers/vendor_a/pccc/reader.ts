@@ -1,0 +1,156 @@
+import { FaultError } from "../../../src/model/fault.ts";
+import type { Reading } from "../../../src/model/value.ts";
+import { type Warning, warning } from "../../../src/model/warning.ts";
+import type { DeviceMemory, DriverContext } from "../../driver.ts";
+import { Learned } from "../../lib/learned.ts";
+import { ReusedReadings } from "../../lib/reused-readings.ts";
+import type { FileChannel } from "./channel.ts";
+import { type FileFamily, type FileKind, isInputOrOutput } from "./files.ts";
+import { type FileReply, logicalRead, parseDataType, typedRead, wordRangeRead } from "./frames.ts";
+import type { FileItem, FileRead } from "./plan.ts";
+import { nameOf } from "./plan.ts";
+import { fileRefusal, isCommandRefused, isTypeRefused, mayBeTooLarge } from "./refusals.ts";
+
+const reused = new ReusedReadings<FileRead>();
+
+/** A piece of an item that was refused. */
+interface Refused {
+  readonly status: number;
+  readonly extended: number | undefined;
+}
+
+type Piece = Pick<FileItem, "start" | "count">;
+const GOOD = 0;
+/** The smallest processors answer with more: what is refused is not too large. */
+const LEAST_BYTES = 40;
+
+/** Reads elements of data files: what fits one answer as one, a longer value in pieces. */
+export class FileReader {
+  readonly #channel: FileChannel;
+  readonly #most: number;
+  readonly #learned: Learned<{ readonly bytes: number }>;
+  /** The codes of inputs and outputs "by slot" are taken, and the others are not. */
+  #bySlot = false;
+  /** The controller knows no typed reads. */
+  #byWords = false;
+
+  /** `most`: data bytes of one answer. */
+  constructor(channel: FileChannel, most: number, memory: DeviceMemory | undefined) {
+    this.#channel = channel;
+    this.#most = most;
+    this.#learned = new Learned(memory, "file_bytes", { bytes: most });
+  }
+
+  /** For people; undefined: all is as it should be. */
+  get warning(): Warning | undefined {
+    if (!this.#byWords) return undefined;
+    return warning(
+      "file_types_unproved",
+      "the controller knows no typed reads: a wrong letter in an address (F for N) gives a wrong value; compare the letters with the program",
+    );
+  }
+
+  /** Throws as `FileChannel.ask`, and FaultError where the controller refuses it. */
+  async read(request: FileRead, ctx: DriverContext): Promise<readonly Reading[]> {
+    await this.#channel.ready(ctx);
+    this.#learned.forgetOld();
+    const { item } = request;
+    const data = Buffer.alloc(item.bytes);
+    const { bytes } = item.kind;
+    // The agent divides a request of several points; one point is divided here.
+    const isLone = request.points.length === 1;
+    const before = isLone ? this.#learned.values.bytes : this.#most;
+    let size = before;
+    for (let done = 0; done < item.count; ) {
+      const count = Math.min(item.count - done, Math.max(1, Math.floor(size / bytes)));
+      const refused = await this.#readPiece(item, { start: item.start + done, count }, data, done * bytes, ctx);
+      if (refused === undefined) done += count;
+      else if (isLone && count > 1 && count * bytes > LEAST_BYTES && mayBeTooLarge(refused.status, refused.extended))
+        size = Math.ceil(count / 2) * bytes;
+      else throw fileRefusal(refused.status, refused.extended, item.name);
+    }
+    if (size < before) this.#learned.learn({ bytes: size });
+    return fill(request, data);
+  }
+
+  /** Undefined: its bytes are in `data` from `at` on. */
+  async #readPiece(item: FileItem, piece: Piece, data: Buffer, at: number, ctx: DriverContext): Promise<Refused | undefined> {
+    const refused = await this.#ask(item, piece, data, at, ctx);
+    if (!refused) return undefined;
+    const { kind, family } = item;
+    const isOther = isInputOrOutput(kind.letter) && family !== "plc5" && isTypeRefused(refused.status, refused.extended);
+    if (isOther) return (await this.#tryOther("bySlot", item, piece, data, at, ctx)) ? undefined : refused;
+    const isUnknown = family === "plc5" && isCommandRefused(refused.status) && !this.#byWords;
+    if (isUnknown) return (await this.#tryOther("byWords", item, piece, data, at, ctx)) ? undefined : refused;
+    return refused;
+  }
+
+  /** Asks in the other way, which stays where it is answered. */
+  async #tryOther(way: "bySlot" | "byWords", item: FileItem, piece: Piece, data: Buffer, at: number, ctx: DriverContext): Promise<boolean> {
+    const turn = (): void => {
+      if (way === "bySlot") this.#bySlot = !this.#bySlot;
+      else this.#byWords = !this.#byWords;
+    };
+    turn();
+    if (!(await this.#ask(item, piece, data, at, ctx))) {
+      const codes = this.#bySlot ? "8C and 8B" : "83 and 82";
+      ctx.log.info({}, way === "byWords" ? "the controller takes word range reads only" : `inputs and outputs have the codes ${codes}`);
+      return true;
+    }
+    turn();
+    return false;
+  }
+
+  #ask(item: FileItem, piece: Piece, data: Buffer, at: number, ctx: DriverContext): Promise<Refused | undefined> {
+    const { kind } = item;
+    const bytes = piece.count * kind.bytes;
+    const isTyped = isTypedFamily(item.family) && !this.#byWords;
+    const describe = (): string => nameOf({ ...item, ...piece });
+    return this.#channel.ask<Refused | undefined>(ctx, describe, this.#command(item, piece), (reply, done, refuse) => {
+      if (reply.status !== GOOD) {
+        done({ status: reply.status, extended: reply.extended });
+        return undefined;
+      }
+      const from = isTyped ? typedData(reply, kind, piece.count) : reply.at;
+      if (typeof from === "string") return from;
+      if (from instanceof FaultError) {
+        refuse(new FaultError(from.fault, `${describe()}: ${from.message}`));
+        return undefined;
+      }
+      if (reply.end - from !== bytes) return `${reply.end - from} bytes answer a read of ${bytes}`;
+      reply.bytes.copy(data, at, from, reply.end);
+      done(undefined);
+      return undefined;
+    });
+  }
+
+  #command({ family, kind, file, slot }: FileItem, { start, count }: Piece): Buffer {
+    const bytes = count * kind.bytes;
+    if (isTypedFamily(family))
+      return this.#byWords ? wordRangeRead({ file, element: start, bytes }) : typedRead({ file, element: start, count });
+    const code = this.#bySlot && kind.otherCode !== undefined ? kind.otherCode : kind.code;
+    return logicalRead({ bytes, file, code, element: slot ?? start, sub: slot === undefined ? 0 : start });
+  }
+}
+
+const isTypedFamily = (family: FileFamily): boolean => family === "plc5" || family === "logix";
+
+/** Place of the data of a typed read; a fault: it is a file of another letter; a string: what about it breaks the protocol. */
+function typedData({ bytes, at, end }: FileReply, { letter, typeIds, bytes: size }: FileKind, count: number): number | FaultError | string {
+  const type = parseDataType(bytes, at, end);
+  if (typeof type === "string") return type;
+  if (!typeIds.includes(type.id) || type.bytes !== size) {
+    const words = `the file holds type ${type.id} in elements of ${type.bytes} bytes, and an ${letter} file has type ${typeIds.join(" or ")} in ${size}`;
+    return new FaultError("type_mismatch", `${words}: correct the letter of the address`);
+  }
+  return type.end - type.at === count * size ? type.at : `${type.end - type.at} bytes answer a typed read of ${count * size}`;
+}
+
+function fill(request: FileRead, data: Buffer): readonly Reading[] {
+  const { slots, readings } = reused.next(request);
+  for (const [i, decode] of request.decoders.entries()) {
+    const slot = slots[i];
+    if (slot) readings[i] = decode(data, request.offsets[i] ?? 0, slot);
+  }
+  return readings;
+}
