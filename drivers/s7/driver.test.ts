@@ -1,6 +1,10 @@
 import { describe, expect, it } from "vitest";
+import type { S7Details } from "../../src/model/details.ts";
 import type { Limits } from "../driver.ts";
 import driver from "./driver.ts";
+import { jobRefusal } from "./refusals.ts";
+import type { S7Settings } from "./settings.ts";
+import { adviceOn, targetOf } from "./target.ts";
 
 const key = (details: object, local: object = {}): string | undefined =>
   driver.connectionKey?.(driver.details.parse({ type: "s7", host: "plc", ...details }), driver.settings.parse(local));
@@ -36,4 +40,43 @@ it("keeps its connection, and takes one of the few that a controller has", () =>
   expect(driver.endpoint(details, settings)).toEqual({ host: "plc", port: 102, transport: "tcp" });
   expect(driver.keepsConnection(details, settings)).toBe(true);
   expect(driver.maxConnections).toBe(1);
+});
+
+describe("controllers without rack and slot", () => {
+  const waysTo = (local: object) => {
+    const details = driver.details.parse({ type: "s7", host: "plc" });
+    const settings = driver.settings.parse(local) as S7Settings;
+    const target = targetOf(details as S7Details, settings);
+    if (typeof target === "string") throw new Error(target);
+    return {
+      tsaps: [target.callingTsap, target.calledTsap].map((tsap) => Buffer.from(tsap).toString("hex")),
+      others: (driver.otherWays?.(details, settings) ?? []).map(({ fields }) => fields),
+      advice: adviceOn(details as S7Details, settings),
+    };
+  };
+
+  it("have the usual TSAPs by name", () => {
+    expect(waysTo({ connection_type: "logo" }).tsaps).toEqual(["0200", "0200"]);
+    expect(waysTo({ connection_type: "s7_200" }).tsaps).toEqual(["4d57", "4d57"]);
+    expect(waysTo({ connection_type: "raw", local_tsap: "10.00", remote_tsap: "20.00" }).tsaps).toEqual(["1000", "2000"]);
+  });
+
+  it("have advice about TSAPs instead of slots, and a LOGO! the other usual ones", () => {
+    expect(waysTo({ connection_type: "s7_200" })).toMatchObject({
+      others: [],
+      advice: expect.stringMatching(/local 4D\.57, remote 4D\.57/),
+    });
+    expect(waysTo({ connection_type: "logo" }).others).toEqual([["connection_type=raw", "local_tsap=10.00", "remote_tsap=20.00"]]);
+  });
+
+  it("share a connection with none of the other kind", () => {
+    expect(key({ slot: 1 }, { connection_type: "logo" })).toBe(key({ slot: 2 }, { connection_type: "logo", local_tsap: "10.00" }));
+    expect(key({ slot: 1 }, { connection_type: "logo" })).not.toBe(key({ slot: 1 }, { connection_type: "s7_200" }));
+  });
+});
+
+it("names three causes of 0x8104", () => {
+  const { message } = jobRefusal(0x8104, "DB1");
+  for (const cause of [/PUT\/GET/, /protection level/, /hardware configuration loaded.*firmware of the CPU not below/])
+    expect(message).toMatch(cause);
 });

@@ -7,7 +7,7 @@ import { frameWords } from "./frame-words.ts";
 import { describeRead, plan, planSteps, type S7Limits, type S7Read } from "./plan.ts";
 import { endpointOf, S7Session } from "./session.ts";
 import { type S7Settings, settingsSchema } from "./settings.ts";
-import { otherWays } from "./target.ts";
+import { otherWays, tsapsOf } from "./target.ts";
 
 export default defineDriver<S7Details, S7Settings, S7Address, S7Read, S7Limits>({
   type: facts.type,
@@ -19,9 +19,9 @@ export default defineDriver<S7Details, S7Settings, S7Address, S7Read, S7Limits>(
   maxConnections: 1,
   endpoint: endpointOf,
   keepsConnection: () => true,
-  connectionKey({ rack, slot }, { connection_type, local_tsap, remote_tsap, pdu_size }) {
-    const to = connection_type === "raw" ? [local_tsap, remote_tsap] : [rack, slot];
-    return ["s7", connection_type, ...to, pdu_size].join(" ");
+  connectionKey({ rack, slot }, settings) {
+    const to = tsapsOf(settings) ?? [rack, slot];
+    return ["s7", settings.connection_type, ...to, settings.pdu_size].join(" ");
   },
   limits: (granted, { max_items, max_gap, in_flight }) => ({
     ...granted,

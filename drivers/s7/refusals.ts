@@ -37,13 +37,16 @@ interface ErrorWords {
 
 const PERMIT =
   "the controller does not give access: permit access with PUT/GET communication from remote partners (Protection & Security), and check its protection level";
+/** Other causes, of an S7-1200 or S7-1500. */
+const NOT_LOADED =
+  "where it is permitted in the project: is the hardware configuration loaded since, and is the project's firmware of the CPU not below the CPU's own?";
 const closed = (words: string): ErrorWords => ({ fault: "access_denied", words, scope: "everything" });
 const about = (fault: Fault, words: string): ErrorWords => ({ fault, words, scope: "points" });
 const busy = (words: string): ErrorWords => ({ fault: "device_error", words, scope: "busy" });
 
 /** By error class and code in the header of an answer; from independent implementations, not from a specification. */
 const HEADER_ERRORS: ReadonlyMap<number, ErrorWords> = new Map([
-  [0x8104, closed(`the service is not permitted or not known; ${PERMIT}`)],
+  [0x8104, closed(`the service is not permitted or not known; ${PERMIT}; ${NOT_LOADED}`)],
   [0x8301, busy("not enough memory in the controller at this moment")],
   [0x8302, busy("not enough resources in the controller at this moment")],
   [0x8304, busy("not enough connections or resources in the controller at this moment")],

@@ -9,9 +9,11 @@ const tsap = z
 /** The local options of an S7 source. */
 export const settingsSchema = z.strictObject({
   connection_type: z
-    .enum(["op", "basic", "pg", "raw"])
+    .enum(["op", "basic", "pg", "logo", "s7_200", "raw"])
     .default("op")
-    .describe("Which of the controller's connections is used: op (panels), basic (S7), pg (programming devices), raw (TSAPs as below)"),
+    .describe(
+      "Which of the controller's connections is used: op (panels), basic (S7), pg (programming devices), logo (LOGO!, TSAPs 02.00), s7_200 (S7-200 with a CP 243-1, TSAPs 4D.57), raw (TSAPs as below)",
+    ),
   local_tsap: tsap.describe("TSAP of the collector with connection_type raw, as LOGO!Soft shows it"),
   remote_tsap: tsap.describe("TSAP of the controller with connection_type raw"),
   encoding: encodingSetting(WESTERN),

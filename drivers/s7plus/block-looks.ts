@@ -1,5 +1,6 @@
 import { FaultError } from "../../src/model/fault.ts";
 import type { Confirmation, DeviceMemory, DriverContext, Point } from "../driver.ts";
+import { NoAnswer } from "../lib/exchange.ts";
 import { levelText, type PlusAddress } from "./address.ts";
 import type { Program } from "./program.ts";
 import { AREA } from "./requests.ts";
@@ -123,7 +124,7 @@ export class BlockLooks {
     } catch (error) {
       if (error instanceof FaultError && error.scope === "busy") return undefined;
       if (!ctx.signal.aborted) this.#giveUp("untold");
-      if (!(error instanceof FaultError)) throw error;
+      if (!(error instanceof FaultError) && !(error instanceof NoAnswer)) throw error;
       ctx.log.debug({ err: error }, "the PLC does not tell when a block was changed");
       return undefined;
     }

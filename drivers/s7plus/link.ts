@@ -1,6 +1,7 @@
 import { ReasonError } from "../../src/model/reason.ts";
 import type { DriverContext } from "../driver.ts";
 import type { Connection } from "../lib/connection.ts";
+import type { Purpose } from "../lib/exchange.ts";
 import { TaggedExchange } from "../lib/tagged.ts";
 import { type Answer, parseAnswer } from "./answers.ts";
 import { type Cursor, Malformed } from "./cursor.ts";
@@ -73,10 +74,10 @@ export class PlusLink {
 
   /**
    * Sends a request. Ends with what `take` makes of the answer, within `answerMs` from the last part of it, or with the signal; both of
-   * these end the session. Throws ReasonError, and what `take` throws.
+   * these end the session, but for the purpose `help` the time-out, which ends the request alone. Throws ReasonError, and what `take` throws.
    */
-  ask<T>(ctx: DriverContext, describe: () => string, draft: Draft, take: Take<T>): Promise<T> {
-    return this.#ending ? Promise.reject(closedFailure(this.#connection)) : this.#send(ctx, describe, draft, take);
+  ask<T>(ctx: DriverContext, describe: () => string, draft: Draft, take: Take<T>, purpose?: Purpose): Promise<T> {
+    return this.#ending ? Promise.reject(closedFailure(this.#connection)) : this.#send(ctx, describe, draft, take, purpose);
   }
 
   /** Deletes the session, which takes a second at most, then closes the connection. Idempotent, never throws. */
@@ -97,7 +98,7 @@ export class PlusLink {
     await this.#connection.close();
   }
 
-  #send<T>(ctx: DriverContext, describe: () => string, draft: Draft, take: Take<T>): Promise<T> {
+  #send<T>(ctx: DriverContext, describe: () => string, draft: Draft, take: Take<T>, purpose?: Purpose): Promise<T> {
     let integrityId = 0;
     const start = () => {
       this.#sequence = this.#sequence === MAX_SEQUENCE ? 1 : this.#sequence + 1;
@@ -108,14 +109,14 @@ export class PlusLink {
       integrityId = (sequence + own) >>> 0;
       return { tag: sequence, frame: seal(draft, sequence, own) };
     };
-    return this.#exchange.ask<T>(ctx, describe, start, ({ code, cursor }, done) =>
+    const judge = ({ code, cursor }: Answer, done: (value: T | Promise<T>) => void): string | undefined =>
       unlessMalformed(() => {
         const value = cursor.vlq64();
         if (isErrorCode(code) && codeOf(value) >= 0) return "an error without an error code";
         done(take(value, cursor, integrityId));
         return undefined;
-      }),
-    );
+      });
+    return this.#exchange.ask<T>(ctx, describe, start, judge, purpose);
   }
 
   #takeFrame(frame: Buffer): string | undefined {

@@ -1,6 +1,8 @@
 import type { TLSSocket } from "node:tls";
 import { ReasonError } from "../../src/model/reason.ts";
 import type { DriverContext } from "../driver.ts";
+import type { Purpose } from "../lib/exchange.ts";
+import { type Help, SilentHelp } from "../lib/silent-help.ts";
 import { bytesOf, type CreatedSession, numberOf, parseAttribute, parseCreated, parseItems } from "./answers.ts";
 import { Malformed } from "./cursor.ts";
 import type { PlusLink, Take } from "./link.ts";
@@ -19,6 +21,15 @@ const NO_ACCESS = 4;
 const FULL_ACCESS = 1;
 /** What TLS exports for the log-in. */
 const EXPORT = { bytes: 32, label: "EXPERIMENTAL_OMS" } as const;
+
+/** A log-in that worked; kept over sessions in the memory of the device. */
+type KnownLogin = "legacy" | "new";
+const KEY = "login";
+
+const LIMITS: Help = {
+  kind: "limits",
+  words: `the PLC gives no answer to the question how many variables one request may have: the collector asks for ${DEFAULT_ITEMS} at once`,
+};
 
 /** Who logs in, where the CPU asks for it. */
 export interface Credentials {
@@ -62,7 +73,14 @@ export async function checkRights(link: PlusLink, session: number, ctx: DriverCo
 }
 
 /** Throws ReasonError: the CPU refuses it. */
-function ask<T>(link: PlusLink, ctx: DriverContext, what: string, draft: Draft, parse: (cursor: Parameters<Take<T>>[1]) => T): Promise<T> {
+function ask<T>(
+  link: PlusLink,
+  ctx: DriverContext,
+  what: string,
+  draft: Draft,
+  parse: (cursor: Parameters<Take<T>>[1]) => T,
+  purpose?: Purpose,
+): Promise<T> {
   return link.ask(
     ctx,
     () => what,
@@ -71,6 +89,7 @@ function ask<T>(link: PlusLink, ctx: DriverContext, what: string, draft: Draft, 
       if (isError(value)) throw sessionRefusal(value, what);
       return parse(cursor);
     },
+    purpose,
   );
 }
 
@@ -108,10 +127,14 @@ class Opening {
 
   /** A CPU that does not say takes few. */
   async #readLimit(session: number): Promise<number> {
-    const limit = await this.#ask("its limits", readLimits(session), (cursor) => {
+    const help = new SilentHelp(this.#ctx.device);
+    const parse = (cursor: Parameters<Take<unknown>>[1]): number | undefined => {
       const [item] = parseItems(cursor, 1);
       return item && "value" in item ? numberOf(item.value) : undefined;
-    }).catch(unlessRefused);
+    };
+    const limit = await help.ask(LIMITS, () =>
+      ask(this.#link, this.#ctx, "its limits", readLimits(session), parse, "help").catch(unlessRefused),
+    );
     return limit !== undefined && limit >= 1 ? Math.min(limit, MOST_ITEMS) : DEFAULT_ITEMS;
   }
 
@@ -137,15 +160,25 @@ class Opening {
   }
 
   async #answerChallenge(session: number, device: string | undefined, password: string): Promise<void> {
-    const kind = loginKindOf(device);
-    if (kind === "unsupported")
+    const said = loginKindOf(device);
+    if (said === "unsupported")
       throw s7plusError("UNKNOWN", `the PLC (${device}) has a firmware whose log-in is not known here; update it, or read the CPU with s7`);
-    if (kind === "legacy") return this.#legacy(session, password);
-    if (kind === "new") return this.#new(session, password);
-    return this.#new(session, password).catch((error: unknown) => {
-      if (!(error instanceof UnknownLogin)) throw error;
-      return this.#legacy(session, password);
+    const worked = this.#ctx.device?.get(KEY) as KnownLogin | undefined;
+    const first = worked ?? (said === "legacy" ? "legacy" : "new");
+    const second = first === "legacy" ? "new" : "legacy";
+    const used = await this.#by(first, session, password).catch(async (error: unknown) => {
+      // A legacy answer names no user: the password of a user would count as a wrong one of a level.
+      if (!(error instanceof UnknownLogin) || (second === "legacy" && this.#credentials.user !== "")) throw error;
+      return this.#by(second, session, password).catch((other: unknown) => {
+        throw other instanceof UnknownLogin ? error : other;
+      });
     });
+    if (used !== worked) this.#ctx.device?.set(KEY, used);
+  }
+
+  async #by(kind: KnownLogin, session: number, password: string): Promise<KnownLogin> {
+    await (kind === "legacy" ? this.#legacy(session, password) : this.#new(session, password));
+    return kind;
   }
 
   async #legacy(session: number, password: string): Promise<void> {

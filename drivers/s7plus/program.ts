@@ -250,6 +250,7 @@ export class Program {
         if (tellsOfProgram(value)) return undefined;
         throw requestRefusal(value, what);
       },
+      "help",
     );
   }
 
@@ -274,6 +275,7 @@ export class Program {
           else this.#typeIds.set(area, "value" in item ? numberOf(item.value) : undefined);
         }
       },
+      "help",
     );
   }
 }

@@ -4,6 +4,9 @@ import { FaultError } from "../../src/model/fault.ts";
 import type { Reading } from "../../src/model/value.ts";
 import { type Warning, warning } from "../../src/model/warning.ts";
 import type { Confirmation, ConnectInput, Discovered, DriverContext, Endpoint, Point, Prepared, Session } from "../driver.ts";
+import { NoAnswer } from "../lib/exchange.ts";
+import { Learned } from "../lib/learned.ts";
+import { type Help, SilentHelp } from "../lib/silent-help.ts";
 import { openTcp } from "../lib/tcp.ts";
 import type { PlusAddress } from "./address.ts";
 import { BlockLooks } from "./block-looks.ts";
@@ -21,18 +24,23 @@ import type { S7plusSettings } from "./settings.ts";
 import { startTls } from "./start-tls.ts";
 
 const MAX_POINTS = 1000;
+const ENGINEERING = "SIMATIC-ROOT-ES";
 /** Values of one answer, which comes in as many fragments as it takes. */
 const MAX_ANSWER_BYTES = 60_000;
 /** If all of a request is denied, the CPU is not asked more often than this whether the session has any rights. */
 const RIGHTS_AGAIN_MS = 10_000;
 /** A variable that is not where it was, and not after a new look-up either, is no reason to look again before this. */
 const HOPELESS_FOR_MS = 600_000;
-/** A CPU that was short of memory for a while is asked for everything again after this. */
-const LEARNED_FOR_MS = 600_000;
 /** Variables that are known as hopeless at most. */
 const MAX_HOPELESS = 10_000;
 
 export const endpointOf = ({ host, port }: S7plusDetails): Endpoint => ({ host, port, transport: "tcp" });
+
+const SYMBOLS: Help = {
+  kind: "symbols",
+  words: "the PLC gives no answer to the look-up of symbols: variables by their place are read, and symbols that were looked up before",
+};
+const NOT_TOLD = new FaultError("no_answer", "the PLC gives no answer to the look-up of its symbol");
 
 const NOT_LOOKED_UP: Reading = { quality: "bad", fault: "no_answer", detail: "it was not looked up in the PLC's program" };
 
@@ -42,9 +50,11 @@ export class S7plusSession implements Session<PlusAddress, PlusRead, PlusLimits>
   readonly #settings: S7plusSettings;
   readonly #program: Program;
   readonly #looks: BlockLooks;
+  readonly #help: SilentHelp;
+  /** A CPU may have less memory than it promises. */
+  readonly #learned: Learned<{ readonly maxItems: number }>;
+  readonly #tsap: string;
   #limits: PlusLimits;
-  /** When the CPU was found to have less memory than it promised, monotonic ms. */
-  #learnedMs = 0;
   #drafts = new WeakMap<PlusRead, Draft>();
   /** By symbol and place: refused when all was looked up again last, and not read since. */
   #suspects: ReadonlySet<string> = new Set();
@@ -55,13 +65,16 @@ export class S7plusSession implements Session<PlusAddress, PlusRead, PlusLimits>
   /** When the CPU last said which rights this session has, monotonic ms; undefined: it was not asked since the session began. */
   #rightsAskedMs: number | undefined;
 
-  private constructor(link: PlusLink, opened: OpenedSession, settings: S7plusSettings, ctx: DriverContext) {
+  private constructor(link: PlusLink, opened: OpenedSession, tsap: string, settings: S7plusSettings, ctx: DriverContext) {
+    this.#tsap = tsap;
+    this.#help = new SilentHelp(ctx.device);
+    this.#learned = new Learned(ctx.device, "sizes", { maxItems: Number.POSITIVE_INFINITY });
     this.#link = link;
     this.#opened = opened;
     this.#settings = settings;
     this.#program = new Program(link, opened.id, opened.maxItems, ctx.device);
     this.#looks = new BlockLooks(this.#program, ctx.device);
-    this.#limits = limitsFor(opened.maxItems);
+    this.#limits = this.#limitsNow();
   }
 
   /** Throws ReasonError; a session that was made on the way is deleted. */
@@ -75,7 +88,7 @@ export class S7plusSession implements Session<PlusAddress, PlusRead, PlusLimits>
       const tls = await startTls(connection, details.destination_tsap, settings.certificate, ctx);
       link = new PlusLink(tls.connection, ctx);
       const opened = await openSession(link, tls.socket, { user: settings.user, password: secrets["password"] }, ctx);
-      return new S7plusSession(link, opened, settings, ctx);
+      return new S7plusSession(link, opened, details.destination_tsap, settings, ctx);
     } catch (error) {
       const closed = (link ?? connection).close();
       // Whoever stops it may end the process next, and with it the word that deletes the session.
@@ -85,10 +98,12 @@ export class S7plusSession implements Session<PlusAddress, PlusRead, PlusLimits>
   }
 
   get limits(): PlusLimits {
-    const { maxItems } = this.#opened;
-    const isOld = this.#limits.maxItems < maxItems && performance.now() - this.#learnedMs > LEARNED_FOR_MS;
-    if (isOld) this.#limits = limitsFor(maxItems);
+    if (this.#learned.forgetOld()) this.#limits = this.#limitsNow();
     return this.#limits;
+  }
+
+  #limitsNow(): PlusLimits {
+    return limitsFor(Math.min(this.#opened.maxItems, this.#learned.values.maxItems));
   }
 
   get epoch(): string {
@@ -102,11 +117,36 @@ export class S7plusSession implements Session<PlusAddress, PlusRead, PlusLimits>
   }
 
   async *prepare(points: readonly Point<PlusAddress>[], ctx: DriverContext): AsyncGenerator<readonly Prepared<PlusAddress>[]> {
-    if (points.some(({ address }) => address.levels)) {
-      this.#program.renewOld();
-      if (this.#isListOld()) await this.#program.list(ctx);
-    }
-    yield* resolvePoints(points, this.#program, this.#settings.check_symbols, ctx);
+    const { check_symbols: checksNames } = this.#settings;
+    const symbols = points.filter(({ address }) => address.levels);
+    // Places need no look-up: they are read whatever becomes of that.
+    if (symbols.length < points.length)
+      yield* resolvePoints(
+        points.filter(({ address }) => !address.levels),
+        this.#program,
+        checksNames,
+        ctx,
+      );
+    if (symbols.length === 0) return;
+    const left = new Set(symbols);
+    if (this.#help.isDue(SYMBOLS.kind))
+      try {
+        this.#program.renewOld();
+        if (this.#isListOld()) await this.#program.list(ctx);
+        for await (const batch of resolvePoints(symbols, this.#program, checksNames, ctx)) {
+          for (const { point } of batch) left.delete(point);
+          yield batch;
+        }
+        this.#help.answered(SYMBOLS.kind);
+        return;
+      } catch (error) {
+        if (!(error instanceof NoAnswer)) throw error;
+        // A PLC that answers nothing at all shows here.
+        await checkRights(this.#link, this.#opened.id, ctx);
+        this.#help.silent(SYMBOLS.kind, SYMBOLS.words);
+      }
+    const retryAfterMs = Math.max(1000, this.#help.msLeft(SYMBOLS.kind));
+    yield [...left].map((point) => ({ point, refusal: NOT_TOLD, retryAfterMs }));
   }
 
   /** Nothing where the settings leave it to variables that fail. */
@@ -120,12 +160,20 @@ export class S7plusSession implements Session<PlusAddress, PlusRead, PlusLimits>
   }
 
   get granted(): string {
-    return `${countOf(this.#opened.maxItems, "variable")} in one request`;
+    const kind = this.#tsap === ENGINEERING ? "an engineering station's connection" : "a panel's connection";
+    return `${kind} (${this.#tsap}), ${countOf(this.#opened.maxItems, "variable")} in one request`;
   }
 
   warnings(): readonly Warning[] {
     const { maxItems } = this.#opened;
-    const found: Warning[] = [];
+    const found: Warning[] = [...this.#help.warnings()];
+    if (this.#tsap === ENGINEERING)
+      found.push(
+        warning(
+          "engineering_connection_held",
+          "the collector holds an engineering station's connection of the PLC (SIMATIC-ROOT-ES), which may keep TIA Portal out; set destination_tsap to SIMATIC-ROOT-HMI for a panel's",
+        ),
+      );
     if (this.#limits.maxItems < maxItems)
       found.push(
         warning(
@@ -163,12 +211,14 @@ export class S7plusSession implements Session<PlusAddress, PlusRead, PlusLimits>
 
   /** Throws FaultError of the scope `program`: the CPU has another one. */
   async #checkAndRead(request: PlusRead, ctx: DriverContext): Promise<readonly Reading[]> {
-    const isChanged = await this.#program.list(ctx).catch((error: unknown) => {
-      // What is known may still be read.
-      if (!(error instanceof FaultError)) throw error;
-      ctx.log.debug({ err: error }, "the PLC does not list its blocks; whether it has another program is not known");
-      return false;
-    });
+    const isChanged = await this.#help
+      .ask(SYMBOLS, () => this.#program.list(ctx))
+      .catch((error: unknown) => {
+        // What is known may still be read.
+        if (!(error instanceof FaultError)) throw error;
+        ctx.log.debug({ err: error }, "the PLC does not list its blocks; whether it has another program is not known");
+        return false;
+      });
     if (isChanged)
       throw new FaultError("program_changed", "the PLC has another program than the variables were looked up in", { scope: "program" });
     return this.#readNow(request, ctx);
@@ -205,14 +255,18 @@ export class S7plusSession implements Session<PlusAddress, PlusRead, PlusLimits>
   /** The CPU has less memory than it promised: it is asked for half as much from now on. Once the answer is taken. */
   async #readSmaller(request: PlusRead, ctx: DriverContext): Promise<readonly Reading[]> {
     await Promise.resolve();
-    const before = this.#limits;
-    this.#limits = limitsFor(Math.max(1, request.points.length >> 1));
-    this.#learnedMs = performance.now();
+    const { maxItems: before } = this.#limits;
+    this.#learn(Math.max(1, request.points.length >> 1));
     return this.#readInParts(request, ctx).catch((error: unknown) => {
       // One variable alone has no room either: it is not about size.
-      if (error instanceof FaultError && error.scope === "busy") this.#limits = before;
+      if (error instanceof FaultError && error.scope === "busy") this.#learn(before);
       throw error;
     });
+  }
+
+  #learn(maxItems: number): void {
+    this.#learned.learn({ maxItems });
+    this.#limits = this.#limitsNow();
   }
 
   /** What was planned for larger requests than are taken now. */

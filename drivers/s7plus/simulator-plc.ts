@@ -119,6 +119,8 @@ export class S7PlusPlc {
   readonly users = new Map<string, string>();
   /** What a wrong password is answered with: 22, -118 or another refusal. */
   wrongPasswordCode = 22;
+  /** To a log-in of the other kind than `legitimation`. */
+  unknownLoginCode = -107;
   /** What a session whose log-in was taken back is answered with. */
   delegitimatedCode = -118;
 

@@ -282,7 +282,7 @@ export class PlcSession {
     if (object !== (legitimation === "legacy" ? ATTRIBUTES.answer : ATTRIBUTES.legitimate)) {
       if (object !== ATTRIBUTES.answer && object !== ATTRIBUTES.legitimate)
         this.#plc.noteViolation(`attribute ${object} is set with integrity ${integrity}`);
-      return NOT_ALLOWED;
+      return this.#plc.unknownLoginCode;
     }
     const isRight = value !== undefined && this.#isRight(value);
     // A challenge is good for one attempt.

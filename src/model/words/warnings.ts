@@ -98,6 +98,11 @@ export const WARNINGS = {
     "The device gives no answer to a request that makes reading easier; variables are read without it.",
     "Nothing: the collector asks again, at the latest after an hour; the text says what is missing.",
   ),
+  engineering_connection_held: w(
+    "note",
+    "The collector holds a connection of the kind that engineering stations use, of which a controller has few.",
+    "Set destination_tsap to SIMATIC-ROOT-HMI, where panels leave one free.",
+  ),
   read_without_connection: w("note", "The controller opens no more connections.", "Close other programs that talk to it."),
   variables_not_listed: w(
     "note",
