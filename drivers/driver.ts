@@ -8,6 +8,7 @@ import { messageOf, toFailure, toReadFailure, toReasonError } from "../src/model
 import { FaultError } from "../src/model/fault.ts";
 import type { HabitName } from "../src/model/habit.ts";
 import type { Kept } from "../src/model/kept.ts";
+import type { PackedReadings } from "../src/model/reading-columns.ts";
 import { type Reason, ReasonError } from "../src/model/reason.ts";
 import { type DataType, parseDataType, type Reading } from "../src/model/value.ts";
 import { type Warning, warning } from "../src/model/warning.ts";
@@ -165,6 +166,8 @@ export interface Session<A = unknown, R extends Request<A> = Request<A>, L exten
    * source failed, and the agent throws the session away.
    */
   read(request: R, ctx: DriverContext): Promise<readonly Reading[]>;
+  /** `read` for a reader in another thread: columns whose buffer may be transferred. Absent: the readings are packed. */
+  readColumns?(request: R, ctx: DriverContext): Promise<PackedReadings>;
   /**
    * Looks up where points are before they are planned and read (a symbol, a path, a size). Batches of any size; the agent keeps each
    * batch, also where the rest fails or its deadline comes, and asks for what is missing in the next readout. Points that are not
@@ -387,6 +390,17 @@ export function defineDriver<D, S, A, R extends Request<A>, L extends Limits>(dr
       });
       const failureIn = (error: unknown, { signal, log }: DriverContext): ReasonError | FaultError =>
         !signal.aborted && orElse(() => session.alive(), false) ? askFailureOf(error, log) : failureOf(error);
+      // Not async: it is on the way of every request.
+      const asked = <T>(ask: () => Promise<T>, readCtx: DriverContext): Promise<T> => {
+        try {
+          return ask().catch((error: unknown) => {
+            throw failureIn(error, readCtx);
+          });
+        } catch (error) {
+          return Promise.reject(failureIn(error, readCtx));
+        }
+      };
+      const readColumns = session.readColumns?.bind(session);
       return {
         // Both may change while it is open: a device takes less than it said, or has another program.
         get limits() {
@@ -395,16 +409,8 @@ export function defineDriver<D, S, A, R extends Request<A>, L extends Limits>(dr
         get epoch() {
           return session.epoch;
         },
-        // Not async: it is on the way of every request.
-        read(request, readCtx) {
-          try {
-            return session.read(request, readCtx).catch((error: unknown) => {
-              throw failureIn(error, readCtx);
-            });
-          } catch (error) {
-            return Promise.reject(failureIn(error, readCtx));
-          }
-        },
+        read: (request, readCtx) => asked(() => session.read(request, readCtx), readCtx),
+        ...(readColumns && { readColumns: (request: R, readCtx: DriverContext) => asked(() => readColumns(request, readCtx), readCtx) }),
         ...(session.prepare && {
           prepare: (points, prepareCtx: DriverContext) =>
             guardEach(

@@ -1,5 +1,6 @@
 import { messageOf } from "../../src/model/failure.ts";
 import { BinaryReader, type ExtensionBody, type RawValue } from "./binary.ts";
+import type { PlainAnswer, PlainValues } from "./plain-values.ts";
 
 /** What the driver takes apart itself: values keep their exact status and digits, and cost a fraction of what objects for each would. */
 export interface Answer {
@@ -7,13 +8,19 @@ export interface Answer {
   /** Of the service; unsigned. */
   readonly serviceResult: number;
   /** By the number of the encoding: see READ and PUBLISH; undefined for all others. */
-  readonly content: ReadAnswer | PublishAnswer | undefined;
+  readonly content: ReadAnswer | PlainAnswer | PublishAnswer | undefined;
   /** Why the driver does not take the answer, in its own words; absent: what it says is the server's. */
   readonly unusable?: string;
 }
 
 export interface ReadAnswer {
+  readonly count: number;
   readonly values: readonly RawValue[];
+}
+
+/** A request whose answer the driver takes apart itself. `plain`: how the values of a Read are; absent: each becomes a RawValue. */
+export interface Own {
+  readonly plain?: PlainValues | undefined;
 }
 
 export interface PublishAnswer {
@@ -35,11 +42,11 @@ const ARRAY_LENGTH_BYTES = 4;
 const MAX_ENCODED_BYTES = 65_536;
 
 /**
- * Looks into the body of a response before node-opcua does. With `isOwn`, one that it takes apart itself is turned, in place, into a service fault with the
+ * Looks into the body of a response before node-opcua does. With `own`, one that it takes apart itself is turned, in place, into a service fault with the
  * same header, so that node-opcua settles the request and does not decode the values a second time; so is one whose content cannot be taken
  * apart, which is `unusable`. Throws RangeError for bytes that are no response.
  */
-export function takeAnswer(body: Buffer, isOwn: boolean, isKnown: (status: number) => boolean): Answer {
+export function takeAnswer(body: Buffer, own: Own | undefined, isKnown: (status: number) => boolean): Answer {
   const reader = new BinaryReader(body);
   const encoding = reader.nodeId();
   reader.time();
@@ -47,20 +54,20 @@ export function takeAnswer(body: Buffer, isOwn: boolean, isKnown: (status: numbe
   const serviceResult = reader.uint32();
   // node-opcua takes a status that it does not know for Bad, and writes of each to the console.
   if (!isKnown(serviceResult)) body.writeUInt32LE(BAD, reader.position - 4);
-  const decode = isOwn && serviceResult >>> 30 <= 1 ? DECODERS[encoding] : undefined;
+  const decode = own && serviceResult >>> 30 <= 1 ? DECODERS[encoding] : undefined;
   if (!decode) return { requestHandle, serviceResult, content: undefined };
   reader.diagnosticInfo();
   reader.array(() => reader.string());
   reader.extensionObject();
-  const content = contentOf(decode, reader);
+  const content = contentOf(decode, reader, own);
   becomeFault(body);
   return { requestHandle, serviceResult, ...content };
 }
 
 /** Nothing of an answer that breaks off is used: where its bytes are wrong, what came before may be as well. */
-function contentOf(decode: Decode, reader: BinaryReader): Pick<Answer, "content" | "unusable"> {
+function contentOf(decode: Decode, reader: BinaryReader, own: Own | undefined): Pick<Answer, "content" | "unusable"> {
   try {
-    return { content: decode(reader) };
+    return { content: decode(reader, own) };
   } catch (error) {
     return { content: undefined, unusable: cannotBeTakenApart(error) };
   }
@@ -69,16 +76,17 @@ function contentOf(decode: Decode, reader: BinaryReader): Pick<Answer, "content"
 /** In the words of a detail. */
 export const cannotBeTakenApart = (error: unknown): string => `what the server answers cannot be taken apart: ${messageOf(error)}`;
 
-type Decode = (reader: BinaryReader) => ReadAnswer | PublishAnswer;
+type Decode = (reader: BinaryReader, own: Own | undefined) => ReadAnswer | PlainAnswer | PublishAnswer;
 
 const DECODERS: Readonly<Record<string, Decode>> = {
-  [`i=${READ}`](reader) {
+  [`i=${READ}`](reader, own) {
+    if (own?.plain) return own.plain.take(reader);
     const begin = reader.position + ARRAY_LENGTH_BYTES;
     const values = (reader.array(() => reader.dataValue()) ?? []) as RawValue[];
     const [only, ...others] = values;
     const bytes = reader.position - begin;
     if (only && others.length === 0 && bytes <= MAX_ENCODED_BYTES) values[0] = { ...only, encoded: reader.since(begin) };
-    return { values };
+    return { count: values.length, values };
   },
   [`i=${PUBLISH}`](reader) {
     const subscriptionId = reader.uint32();

@@ -9,7 +9,7 @@ const DOUBLE = 11;
 const raw = (value: number): RawValue => ({ status: 0, type: DOUBLE, isArray: false, dimensions: null, value, sourceTime: undefined });
 
 /** `count` items that are watched, each with its number as its last value; `there` has what a plain read gives. */
-function setUp(count: number, everyMs: number) {
+function setUp(count: number, everyMs: number, deadband = 0) {
   const clock = { ms: 0 };
   const now = () => clock.ms;
   const waiting = new WaitingValues(now);
@@ -18,7 +18,9 @@ function setUp(count: number, everyMs: number) {
   const there: number[] = [];
   for (let i = 0; i < count; i++) {
     const node = new ReadValueId({ nodeId: new NodeId(NodeId.NodeIdType.NUMERIC, i, 2), attributeId: 13 });
-    const item = items.want(node, `i=${i}`, waiting.slot("press", i, `i=${i}`));
+    const slot = waiting.slot("press", i, `i=${i}`);
+    slot.deadband = deadband;
+    const item = items.want(node, `i=${i}`, slot);
     items.creating(item);
     items.created(item, i, 10, 0);
     items.take(item.handle, raw(i), 20);
@@ -93,4 +95,26 @@ it("takes a change that comes after it for an explanation, and a value that is b
   for (let i = 0; i < 5; i++) await audit.next()?.run();
   expect(all.map(({ state }) => state)).toEqual(["watched", "watched"]);
   expect(rounds).not.toContain(false);
+});
+
+it("takes two changes after each other for an explanation, though the second is not here yet", async () => {
+  const { items, all, there, clock, audit } = setUp(1, 10_000);
+  there[0] = 7;
+  clock.ms = 10_000;
+  await audit.next()?.run();
+  clock.ms = 12_500;
+  items.take(all[0]?.handle ?? 0, raw(7), 20);
+  there[0] = 8;
+  await audit.next()?.run();
+  expect(all[0]?.state).toBe("watched");
+});
+
+it.each([
+  [10, "watched"],
+  [10.5, "new"],
+] as const)("a difference of %d is judged by a deadband of 10: %s", async (difference, state) => {
+  const { all, there, pass } = setUp(1, 10_000, 10);
+  there[0] = difference;
+  await pass(25_000);
+  expect(all[0]?.state).toBe(state);
 });

@@ -111,14 +111,20 @@ export class BinaryReader {
     return this.byteString()?.toString("utf8") ?? null;
   }
 
-  /** Elements behind their count; null for the count -1. An element takes at least a byte. */
+  /** Elements behind their count; null for the count -1. */
   array(element: () => unknown): unknown[] | null {
-    const count = this.int32();
+    const count = this.elements();
     if (count < 0) return null;
-    if (count > this.left) throw new RangeError(`${count} elements are announced, ${this.left} bytes are left`);
     const elements: unknown[] = [];
     for (let i = 0; i < count; i++) elements.push(element());
     return elements;
+  }
+
+  /** The count of an array, each of whose elements takes at least a byte; -1: null. */
+  elements(): number {
+    const count = this.int32();
+    if (count > this.left) throw new RangeError(`${count} elements are announced, ${this.left} bytes are left`);
+    return Math.max(-1, count);
   }
 
   nodeId(): string {
@@ -281,6 +287,54 @@ export class BinaryReader {
     return { status, type: variant.type, isArray: variant.isArray, dimensions: variant.dimensions, value: variant.value, sourceTime };
   }
 
+  /**
+   * A DataValue that is good and one number or truth: puts it at `place` of `numbers`, its source time at that of `times`, NaN where it has
+   * none, and gives its built-in type. 0: it is another one, or not of a type that is 1 in `types`, and nothing is read.
+   */
+  plainNumber(types: Uint8Array, numbers: Float64Array, times: Float64Array, place: number): number {
+    const begin = this.#at;
+    if (this.left < 2) return 0;
+    const mask = this.#bytes[begin] ?? 0;
+    const type = this.#bytes[begin + 1] ?? 0;
+    const size = NUMBER_BYTES[type] ?? 0;
+    // Value, status, source time, server time; a value that has more is read with all of it.
+    if ((mask & 0xf1) !== 1 || size === 0 || types[type] !== 1) return 0;
+    const length = 2 + size + (mask & 2 ? 4 : 0) + (mask & 4 ? 8 : 0) + (mask & 8 ? 8 : 0);
+    if (length > this.left || (mask & 2 && this.#bytes.readUInt32LE(begin + 2 + size) !== 0)) return 0;
+    const value = this.#number(type, begin + 2);
+    // NaN and infinities are not good.
+    if (!Number.isFinite(value)) return 0;
+    numbers[place] = value;
+    this.#at = begin + 2 + size + (mask & 2 ? 4 : 0);
+    times[place] = mask & 4 ? (this.time() ?? Number.NaN) : Number.NaN;
+    this.#at = begin + length;
+    return type;
+  }
+
+  #number(type: number, at: number): number {
+    const bytes = this.#bytes;
+    switch (type) {
+      case 1:
+        return bytes[at] === 0 ? 0 : 1;
+      case 2:
+        return bytes.readInt8(at);
+      case 3:
+        return bytes.readUInt8(at);
+      case 4:
+        return bytes.readInt16LE(at);
+      case 5:
+        return bytes.readUInt16LE(at);
+      case 6:
+        return bytes.readInt32LE(at);
+      case 7:
+        return bytes.readUInt32LE(at);
+      case 10:
+        return bytes.readFloatLE(at);
+      default:
+        return bytes.readDoubleLE(at);
+    }
+  }
+
   #variant(): Pick<RawValue, "type" | "isArray" | "dimensions" | "value"> {
     const mask = this.byte();
     const given = mask & 0x3f;
@@ -296,6 +350,8 @@ export class BinaryReader {
 }
 
 const NO_VALUE = { type: 0, isArray: false, dimensions: null, value: null } as const;
+/** Bytes of a value by its built-in type, of those that a double holds exactly: Boolean to UInt32, Float, Double. */
+const NUMBER_BYTES: readonly number[] = [0, 1, 1, 1, 2, 2, 4, 4, 0, 0, 4, 8];
 const MAX_DEPTH = 32;
 const EPOCH_1601_MS = 11_644_473_600_000;
 /** Ends of the scale of a DateTime: a server that has no time sends one of them. */

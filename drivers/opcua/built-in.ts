@@ -1,6 +1,7 @@
 import type { ScalarType } from "../../src/model/value.ts";
 
 /** Numbers of the built-in types that are handled by name (OPC 10000-6, 5.1.2). */
+export const BOOLEAN = 1;
 export const FLOAT = 10;
 export const DATE_TIME = 13;
 export const EXTENSION_OBJECT = 22;

@@ -7,9 +7,11 @@ import type { DriverContext, Endpoint, Tap } from "../driver.ts";
 import { bounded, stoppedWhile } from "../lib/abort.ts";
 import type { Connection } from "../lib/connection.ts";
 import { openTcp } from "../lib/tcp.ts";
+import type { Own } from "./answers.ts";
 import { errorResponse, protocolViolation, requestFailure, type ServerStatus } from "./failure.ts";
 import { fence } from "./fence.ts";
 import { Incoming } from "./incoming.ts";
+import { KeptRead } from "./kept-read.ts";
 import { createChunksOf, createRequestBodies, type Encodable, encodingBytes, plainChunk } from "./plain.ts";
 import { type KeyPair, type RequestOf, type ResponseOf, SERVICES, type Service } from "./services.ts";
 import { STATUS } from "./status-codes.ts";
@@ -89,7 +91,7 @@ export class Channel {
   readonly #listeners: ((failure: ReasonError) => void)[] = [];
   readonly #waiting = new Set<Waiting>();
   /** Requests whose answers the driver takes apart, by their number on the channel. */
-  readonly #ownAnswers = new Set<number>();
+  readonly #ownAnswers = new Map<number, Own>();
   #incoming: Incoming | undefined;
   #isHooked = false;
   #failure: ReasonError | undefined;
@@ -218,7 +220,7 @@ export class Channel {
     const [, Response] = SERVICES[service];
     const send: Work<object> = (done) => {
       this.#layer.performMessageTransaction(request, done);
-      if (!Response) this.#ownAnswers.add(request.requestHeader.requestHandle);
+      if (!Response) this.#ownAnswers.set(request.requestHeader.requestHandle, request instanceof KeptRead ? request : {});
     };
     const response = await this.#exchange<object>(send, service, ctx);
     if (!Response) {
@@ -267,7 +269,11 @@ export class Channel {
     if (!builder) return;
     this.#incoming = new Incoming(builder, {
       earlyEnd: () => this.#transport.earlyEnd(),
-      isOwn: (requestId) => this.#ownAnswers.delete(requestId),
+      ownOf: (requestId) => {
+        const own = this.#ownAnswers.get(requestId);
+        this.#ownAnswers.delete(requestId);
+        return own;
+      },
       onGarbled: (error) => this.lose(this.#garbled(error)),
     });
   }

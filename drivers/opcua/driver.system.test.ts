@@ -446,6 +446,7 @@ describe("writing", () => {
       "limits",
       "prepare",
       "read",
+      "readColumns",
       "warnings",
     ]);
   });

@@ -1,5 +1,5 @@
 import type { ClientSecureChannelLayer } from "node-opcua-client";
-import { type Answer, abortOf, cannotBeTakenApart, faultBody, takeAnswer } from "./answers.ts";
+import { type Answer, abortOf, cannotBeTakenApart, faultBody, type Own, takeAnswer } from "./answers.ts";
 import { isKnown } from "./statuses.ts";
 import type { EarlyEnd } from "./transport.ts";
 
@@ -17,8 +17,8 @@ interface BuilderSteps {
 export interface IncomingOptions {
   /** Why the message whose last chunk the builder gets just now ends early. */
   earlyEnd(): EarlyEnd | undefined;
-  /** True: the driver takes the answer to this request apart; asked once for each. */
-  isOwn(requestId: number): boolean;
+  /** The request, where the driver takes its answer apart; asked once for each. */
+  ownOf(requestId: number): Own | undefined;
   /** What comes is no answer at all: the channel is of no use any more. */
   onGarbled(error: unknown): void;
 }
@@ -72,10 +72,10 @@ export class Incoming {
     const end = this.#options.earlyEnd();
     if (end?.why === "dropped") return true;
     const requestId = this.#builder.sequenceHeader?.requestId ?? -1;
-    const isOwn = this.#options.isOwn(requestId);
+    const own = this.#options.ownOf(requestId);
     if (end) return this.#settle(requestId, end.why === "abort" ? abortOf(this.#lastBody) : undefined, end.words);
     try {
-      this.#show(takeAnswer(body, isOwn, isKnown));
+      this.#show(takeAnswer(body, own, isKnown));
     } catch (error) {
       this.#options.onGarbled(error);
       return false;

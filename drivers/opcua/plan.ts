@@ -3,6 +3,7 @@ import { atOnce, type Steps } from "../../src/base/timer.ts";
 import type { Limits, Point, Request } from "../driver.ts";
 import { inOrderSteps } from "../lib/in-order.ts";
 import type { OpcuaAddress, ResolvedAddress } from "./address.ts";
+import type { PlainValues } from "./plain-values.ts";
 
 export type OpcuaRead = Request<OpcuaAddress>;
 
@@ -10,6 +11,10 @@ export type OpcuaRead = Request<OpcuaAddress>;
 export interface Nodes {
   readonly nodes: readonly ReadValueId[];
   readonly places: readonly number[];
+  /** How the values are, where each point is the whole value of a node; absent: some are parts, or wanted as they are encoded. */
+  readonly plain?: PlainValues;
+  /** True: some are wanted as they are encoded. */
+  readonly isEncoded: boolean;
 }
 
 /** In the order of the layout, `maxPoints` at a time: a Read takes any nodes together. Pure. */

@@ -28,6 +28,7 @@ import {
 } from "node-opcua-client";
 import { RegisterNodesRequest, RegisterNodesResponse } from "node-opcua-service-register-node";
 import type { PublishAnswer, ReadAnswer } from "./answers.ts";
+import type { PlainAnswer } from "./plain-values.ts";
 
 /** Each service that the driver calls, with its request and its response; undefined: answers.ts has it. */
 export const SERVICES = {
@@ -52,7 +53,7 @@ export type Service = keyof typeof SERVICES;
 export type RequestOf<S extends Service> = InstanceType<(typeof SERVICES)[S][0]>;
 /** Two that come often are taken apart by the driver itself: see answers.ts. */
 export type ResponseOf<S extends Service> = S extends "Read"
-  ? ReadAnswer
+  ? ReadAnswer | PlainAnswer
   : S extends "Publish"
     ? PublishAnswer
     : (typeof SERVICES)[S][1] extends abstract new (

@@ -2,6 +2,7 @@ import { type DataValue, NodeId, ReadValueId } from "node-opcua-client";
 import { formatDuration } from "../../src/base/duration.ts";
 import { countOf } from "../../src/base/number.ts";
 import { FaultError } from "../../src/model/fault.ts";
+import { type PackedReadings, packReadings, unpackReadings } from "../../src/model/reading-columns.ts";
 import { ReasonError } from "../../src/model/reason.ts";
 import { isSourceTime } from "../../src/model/source-time.ts";
 import type { Reading } from "../../src/model/value.ts";
@@ -20,9 +21,11 @@ import { describeCode, protocolViolation } from "./failure.ts";
 import { firstNamespaces } from "./first-namespaces.ts";
 import { gonePath, LookUpGap } from "./gone-nodes.ts";
 import { Json } from "./json.ts";
+import { KeptRead } from "./kept-read.ts";
 import { ServerMemory } from "./memory.ts";
 import { type Namespaces, namespacesOf } from "./namespaces.ts";
 import { type OpcuaInput, openSession, ownWords } from "./open.ts";
+import { type PlainAnswer, PlainValues } from "./plain-values.ts";
 import { type Nodes, nodeKeyOf, type OpcuaRead } from "./plan.ts";
 import { Registered } from "./registered.ts";
 import { inParts, nodeIdOf, type ResolveOptions, resolvePoints } from "./resolve.ts";
@@ -37,7 +40,6 @@ import type { Waiting } from "./waiting.ts";
 
 const VALUE = 13;
 /** TimestampsToReturn (OPC 10000-4, 7.40). */
-const SOURCE = 0;
 const NEITHER = 3;
 /** Of ns=0 (OPC 10000-6, A.3): the list of namespaces, when the server began, its state, and what it takes at once. */
 const NODES = {
@@ -161,14 +163,19 @@ async function readCapabilities(opened: OpenedSession, ctx: CallContext): Promis
   };
 }
 
-async function readNodes({ channel, call }: OpenedSession, nodes: readonly ReadValueId[], ctx: CallContext): Promise<ReadAnswer> {
-  const request = makeRequest("Read", { maxAge: 0, timestampsToReturn: SOURCE });
-  // Handed over as it is: copying a thousand nodes for each request costs as much as encoding them.
-  request.nodesToRead = nodes as ReadValueId[];
+async function readNodes(opened: OpenedSession, nodes: readonly ReadValueId[], ctx: CallContext): Promise<ReadAnswer> {
+  return (await answerTo(opened, new KeptRead(nodes), ctx)) as ReadAnswer;
+}
+
+async function readPlain(opened: OpenedSession, nodes: readonly ReadValueId[], plain: PlainValues, ctx: CallContext): Promise<PlainAnswer> {
+  return (await answerTo(opened, new KeptRead(nodes, plain), ctx)) as PlainAnswer;
+}
+
+async function answerTo({ channel, call }: OpenedSession, request: KeptRead, ctx: CallContext): Promise<ReadAnswer | PlainAnswer> {
   const answer = await call("Read", request, ctx);
-  const { length } = answer.values;
-  if (length !== nodes.length)
-    throw lost(channel, protocolViolation(`${channel.where} answers ${length} values to a Read of ${nodes.length}`));
+  const wanted = request.nodesToRead?.length;
+  if (answer.count !== wanted)
+    throw lost(channel, protocolViolation(`${channel.where} answers ${answer.count} values to a Read of ${wanted}`));
   return answer;
 }
 
@@ -301,24 +308,45 @@ class OpcuaSession implements Session<OpcuaAddress, OpcuaRead, Limits> {
     return `${this.#running} ${this.#server.facts.programs}`;
   }
 
-  read(request: OpcuaRead, ctx: DriverContext): Promise<readonly Reading[]> {
+  async read(request: OpcuaRead, ctx: DriverContext): Promise<readonly Reading[]> {
+    return unpackReadings(await this.readColumns(request, ctx));
+  }
+
+  readColumns(request: OpcuaRead, ctx: DriverContext): Promise<PackedReadings> {
     this.#firstServer?.look(ctx);
     return this.#json.during(() => this.#read(request, ctx));
   }
 
-  async #read(request: OpcuaRead, ctx: DriverContext): Promise<readonly Reading[]> {
+  async #read(request: OpcuaRead, ctx: DriverContext): Promise<PackedReadings> {
     this.#usedAt = performance.now();
-    const { nodes, places } = await this.#nodesFor(request, ctx);
-    if (request.points.some(isEncoded)) return this.#encodedOf(request, { nodes, places }, ctx);
-    const sent = await this.#sentOf(request, { nodes, places }, ctx);
-    if (sent instanceof FaultError) return request.points.map(() => ({ quality: "bad", fault: sent.fault, detail: sent.message }));
+    const of = await this.#nodesFor(request, ctx);
+    if (of.isEncoded) return packReadings(await this.#encodedOf(request, of, ctx));
+    if (of.plain && !this.#subscription) return this.#plainOf(request, of.nodes, of.plain, ctx);
+    const sent = await this.#sentOf(request, of, ctx);
+    if (sent instanceof FaultError) return packReadings(request.points.map(() => refusedBy(sent)));
     const { values, earlier } = sent;
     this.#checkPaths(request, values);
     const all = earlier.size === 0 ? values : [...values, ...[...earlier.values()].flatMap(valuesIn)];
     const readings = await this.#json.decoded(all, () => request.points.map((point, i) => this.#readingAt(point, i, sent)));
     // A reader that has gone gets them with the next readout.
     if (!ctx.signal.aborted) sent.commit();
-    return readings;
+    return packReadings(readings);
+  }
+
+  /** Whole values that are asked for. Good numbers are in their columns already; what else there is becomes a reading here. */
+  async #plainOf(request: OpcuaRead, nodes: readonly ReadValueId[], plain: PlainValues, ctx: DriverContext): Promise<PackedReadings> {
+    const answer = await this.#unlessOne(nodes, () => readPlain(this.#opened, nodes, plain, ctx));
+    if (answer instanceof FaultError) return packReadings([refusedBy(answer)]);
+    const { columns, values } = answer;
+    if (values.length === 0) return columns.packed();
+    this.#checkPaths(request, values);
+    const readingOf = (value: RawValue | undefined, place: number): Reading | undefined => {
+      const point = request.points[place];
+      return value && point && this.#readingOf(point, value);
+    };
+    const readings = await this.#json.decoded(values, () => values.map(readingOf));
+    for (const [place, reading] of readings.entries()) if (reading) columns.set(place, reading);
+    return columns.packed();
   }
 
   /** Values as the server encodes them, and beside them those of the same read. A subscription has no part in it. */
@@ -350,12 +378,17 @@ class OpcuaSession implements Session<OpcuaAddress, OpcuaRead, Limits> {
   /** A refusal instead of values: what is wrong with the one variable that was asked for. */
   async #sentOf(request: OpcuaRead, of: Nodes, ctx: DriverContext): Promise<Sent | FaultError> {
     const { nodes, places } = of;
-    try {
-      if (this.#subscription) return await this.#subscription.read(request, of, ctx);
+    return this.#unlessOne(nodes, async () => {
+      if (this.#subscription) return this.#subscription.read(request, of, ctx);
       const { values } = await readNodes(this.#opened, nodes, ctx);
       // One value serves all variables that are parts of it.
-      const all = nodes.length === places.length ? values : places.map((place) => values[place]);
-      return { values: all, earlier: NOTHING_EARLIER, isSent: () => false, commit: () => {} };
+      return { values: places.map((place) => values[place]), earlier: NOTHING_EARLIER, isSent: () => false, commit: () => {} };
+    });
+  }
+
+  async #unlessOne<T>(nodes: readonly ReadValueId[], ask: () => Promise<T>): Promise<T | FaultError> {
+    try {
+      return await ask();
     } catch (error) {
       if (!(error instanceof FaultError) || error.scope !== "points" || nodes.length > 1) throw error;
       return error;
@@ -478,7 +511,12 @@ class OpcuaSession implements Session<OpcuaAddress, OpcuaRead, Limits> {
       return ids.push(nodeIdOf(at)) - 1;
     });
     const used = this.#registered ? await this.#registered.idsOf(ids, ctx) : ids;
-    const made = { nodes: used.map((nodeId) => new ReadValueId({ nodeId, attributeId: VALUE })), places };
+    const made: Nodes = {
+      nodes: used.map((nodeId) => new ReadValueId({ nodeId, attributeId: VALUE })),
+      places,
+      isEncoded: request.points.some(isEncoded),
+      ...(!hasParts && { plain: new PlainValues(request.points) }),
+    };
     this.#nodes.set(request, made);
     return made;
   }
@@ -520,6 +558,7 @@ function resolved(address: OpcuaAddress): ResolvedAddress {
   throw new ReasonError("UNKNOWN", `${address.text} was not looked up before it was read`, { condition: "internal_error" });
 }
 
+const refusedBy = ({ fault, message }: FaultError): Reading => ({ quality: "bad", fault, detail: message });
 const valuesIn = (list: readonly Waiting[]): readonly RawValue[] => list.filter((one) => !("hole" in one)) as RawValue[];
 const NOTHING_EARLIER: ReadonlyMap<number, readonly Waiting[]> = new Map();
 const describe = (status: number): string => describeCode(statusOf(status, null));

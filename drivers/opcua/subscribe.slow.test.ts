@@ -1,3 +1,4 @@
+import { NodeId } from "node-opcua-client";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { DeviceMemories } from "../../src/agent/device-memory.ts";
 import { textsOf } from "../../src/model/testing/warnings.ts";
@@ -9,6 +10,7 @@ import {
   dataValue,
   expandedNode,
   f64,
+  i32,
   localized,
   node,
   qualified,
@@ -158,7 +160,8 @@ it("watches all variables again where the server has other versions of its model
   server.references.set("ns=2;i=30", [name]);
   const version = (words: string) => server.nodes.set("ns=2;i=31", dataValue({ value: variant(12, str(words)) }));
   version("1.0");
-  const { values, texts } = bound(await reader(put(2)));
+  // Without the audit, which would find the other value too.
+  const { values, texts } = bound(await reader(put(2), { settings: { audit_interval: 0 } }));
   await values();
   aheadMs += 31_000;
   const hasLooked = () => values().then(() => server.asked.lastIndexOf("Read") > server.asked.indexOf("Browse") && server.count("Browse"));
@@ -172,6 +175,18 @@ it("watches all variables again where the server has other versions of its model
   aheadMs += 31_000;
   await expect.poll(values).toEqual([77, 1]);
   expect(texts()).toContainEqual(expect.stringContaining("other versions of its models"));
+});
+
+it("says within a session that the server is not Running any more, and that it is again", async () => {
+  const { values, texts } = bound(await reader(put(1)));
+  const textsAt = async (state: number) => {
+    server.nodes.set("i=2259", dataValue({ value: variant(6, i32(state)) }));
+    aheadMs += 31_000;
+    await values();
+    return texts();
+  };
+  await expect.poll(() => textsAt(4)).toContainEqual(expect.stringContaining("the server says that it is Shutdown, not Running"));
+  await expect.poll(() => textsAt(0)).not.toContainEqual(expect.stringContaining("not Running"));
 });
 
 /** Its methods without their object. */
@@ -308,6 +323,17 @@ describe("a subscription", () => {
   });
 });
 
+it("makes no text of a node id in a readout", async () => {
+  const { values } = bound(await reader(put(3)));
+  await values();
+  const texts = vi.spyOn(NodeId.prototype, "toString");
+  for (let i = 1; i <= 3; i++) {
+    far.set(KEY(0), i);
+    await expect.poll(values).toEqual([i, 1, 2]);
+  }
+  expect(texts.mock.contexts.filter((id) => (id as NodeId).namespace === 2)).toEqual([]);
+});
+
 describe("each change", () => {
   it("between two readouts is a reading of its own, with its source time", async () => {
     const one = await reader(put(2), { settings: { queue_size: 100 } });
@@ -337,8 +363,8 @@ describe("each change", () => {
     expect((await one.session.read(asked, other))[0]?.earlier).toHaveLength(9);
   });
 
-  it("that the queue did not hold is named as lost, before the value that follows", async () => {
-    const one = await reader(put(1), { settings: { queue_size: 10 } });
+  it("that the queue of 10 did not hold is named as lost, before the value that follows", async () => {
+    const one = await reader(put(1));
     await one.values();
     for (let i = 1; i <= 50; i++) far.set(KEY(0), i);
     await new Promise((done) => setTimeout(done, 100));

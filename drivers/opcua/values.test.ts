@@ -250,7 +250,7 @@ describe("takeAnswer", () => {
 
   it("takes the values and leaves node-opcua a fault with the same header", () => {
     const bytes = body(values);
-    const answer = takeAnswer(bytes, true, () => true);
+    const answer = takeAnswer(bytes, {}, () => true);
     expect(answer).toMatchObject({
       requestHandle: 7,
       serviceResult: 0,
@@ -267,11 +267,11 @@ describe("takeAnswer", () => {
   it("leaves alone what is not its own, and keeps a status that node-opcua does not know", () => {
     const bytes = body(values);
     const before = Buffer.from(bytes);
-    expect(takeAnswer(bytes, false, () => true).content).toBeUndefined();
+    expect(takeAnswer(bytes, undefined, () => true).content).toBeUndefined();
     expect(bytes).toEqual(before);
     const refused = body([], StatusCodes.BadTooManyOperations);
     refused.writeUInt32LE(0x8fed_0000, 16);
-    expect(takeAnswer(refused, true, (code) => code !== 0x8fed_0000)).toEqual({
+    expect(takeAnswer(refused, {}, (code) => code !== 0x8fed_0000)).toEqual({
       requestHandle: 7,
       serviceResult: 0x8fed_0000,
       content: undefined,
@@ -294,7 +294,7 @@ describe("takeAnswer", () => {
         ),
         (bytes) => {
           try {
-            takeAnswer(bytes, true, () => true);
+            takeAnswer(bytes, {}, () => true);
           } catch (error) {
             expect(error).toBeInstanceOf(RangeError);
           }

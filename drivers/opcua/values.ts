@@ -104,6 +104,9 @@ function gradedBy(
 /** One object for each type: a thousand readings share them. */
 const TYPES = Object.fromEntries(SCALAR_TYPES.map((scalar) => [scalar, { scalar }])) as Readonly<Record<ScalarType, DataType>>;
 
+/** The type of a reading of one value of a built-in type. */
+export const typeOfBuiltIn = (type: number): DataType => TYPES[scalarOfBuiltIn(type)];
+
 function arrayReading(raw: RawValue, scalar: ScalarType, wanted: DataType, quality: "good" | "uncertain", toJson: ToJson): Reading {
   const elements: readonly unknown[] = Array.isArray(raw.value) ? raw.value : [];
   if (elements.length > MAX_COUNT)

@@ -1,6 +1,5 @@
 import { createPrivateKey, type KeyObject, randomBytes } from "node:crypto";
 import { chmodSync } from "node:fs";
-import { hostname, networkInterfaces } from "node:os";
 import path from "node:path";
 import { withLock } from "../../lib/file-lock.ts";
 import { createFile, makePrivateFolder, move, namesIn, readIfThere, remove, stampOf, sweep } from "../../lib/files.ts";
@@ -9,6 +8,7 @@ import { messageOf } from "../../model/failure.ts";
 import type { OwnCertificate } from "../../model/pki.ts";
 import { type Certificate, dayOf, parseCertificateFile, toPem } from "./certificate.ts";
 import { type CertificateSubject, DAY_MS, EARLIEST_MS, keyId, makeCertificate, makeKey, makeSigningRequest } from "./make.ts";
+import { namesOfMachine } from "./names-of-machine.ts";
 
 /** The next certificate is made and announced so long before the end, for people to trust it at servers and clients in time. */
 export const ANNOUNCE_DAYS = 90;
@@ -381,14 +381,3 @@ const wordsOf = ({ subject, thumbprint, applicationUri, notAfter }: Certificate)
   applicationUri,
   validTo: dayOf(notAfter),
 });
-
-/** Informative only: who connects by another name or address is served all the same. */
-function namesOfMachine(): { readonly dns: readonly string[]; readonly ip: readonly string[] } {
-  const name = hostname();
-  const ip = Object.values(networkInterfaces())
-    .flatMap((addresses) => addresses ?? [])
-    .filter(({ internal, address }) => !internal && !/^(fe80:|169\.254\.)/i.test(address))
-    .map(({ address }) => address.split("%")[0] ?? address);
-  // A host name that DNS does not permit would make a certificate that others cannot read.
-  return { dns: /^[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?$/i.test(name) ? [name] : [], ip: [...new Set(ip)].sort() };
-}

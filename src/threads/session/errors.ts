@@ -2,8 +2,8 @@ import { MAX_WORDS } from "../../model/bounded-failure.ts";
 import type { Condition } from "../../model/condition.ts";
 import { messageOf } from "../../model/failure.ts";
 import { type Fault, FaultError, PartialRefusal, type RefusalScope } from "../../model/fault.ts";
+import { type PackedReadings, packReadings, unpackReadings } from "../../model/reading-columns.ts";
 import { type Reason, ReasonError } from "../../model/reason.ts";
-import { type PackedReadings, packReadings, unpackReadings } from "./readings.ts";
 
 /** An error on its way to another thread: what the agent decides by, and the words. Causes are kept as text, outermost first. */
 export type PackedError = { readonly message: string; readonly causes: readonly string[] } & (

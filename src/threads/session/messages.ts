@@ -2,10 +2,10 @@ import type { ConnectInput, Discovered, Limits, Point, Request, Timeouts } from 
 import type { LogMessage } from "../../lib/thread/log.ts";
 import type { Address } from "../../model/address.ts";
 import type { PkiPlace } from "../../model/pki.ts";
+import type { PackedReadings } from "../../model/reading-columns.ts";
 import type { Warning } from "../../model/warning.ts";
 import type { PackedError } from "./errors.ts";
 import type { PackedPrepared } from "./prepared.ts";
-import type { PackedReadings } from "./readings.ts";
 
 /** The session worker's input at its start. */
 export interface SessionWorkerData {

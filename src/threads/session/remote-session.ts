@@ -2,13 +2,13 @@ import type { AnySession, Discovered, DriverContext, Limits, Point, Prepared, Re
 import type { Log } from "../../model/context.ts";
 import { ownFault } from "../../model/failure.ts";
 import { FaultError } from "../../model/fault.ts";
+import { unpackReadings } from "../../model/reading-columns.ts";
 import { ReasonError } from "../../model/reason.ts";
 import type { Reading } from "../../model/value.ts";
 import type { Warning } from "../../model/warning.ts";
 import { contextOf } from "./context.ts";
 import type { Answer, Ask, ToSessionWorker } from "./messages.ts";
 import { unpackPrepared } from "./prepared.ts";
-import { unpackReadings } from "./readings.ts";
 
 /** Events of the half of a session that is in the worker. */
 export interface Held {

@@ -6,12 +6,12 @@ import type { Log } from "../../model/context.ts";
 import { toFailure, toReadFailure, toReasonError } from "../../model/failure.ts";
 import type { Kept } from "../../model/kept.ts";
 import type { Pki } from "../../model/pki.ts";
+import { packReadings } from "../../model/reading-columns.ts";
 import { ReasonError } from "../../model/reason.ts";
 import type { Warning } from "../../model/warning.ts";
 import { packError, unpackError } from "./errors.ts";
 import { LookUps } from "./look-ups.ts";
 import type { CallContext, FromSessionWorker, ToSessionWorker } from "./messages.ts";
-import { packReadings } from "./readings.ts";
 import { type Stream, streamOfDiscovered, streamOfPrepared } from "./streams.ts";
 
 export interface SessionServerOptions {
@@ -238,7 +238,7 @@ class SessionServer {
       const open = this.#openOf(session);
       const request = given ?? requests?.get(requestNumber);
       if (!request) throw new ReasonError("UNKNOWN", `request ${requestNumber} is not known`, { condition: "internal_error" });
-      const readings = packReadings(await open.session.read(request, ctx));
+      const readings = (await open.session.readColumns?.(request, ctx)) ?? packReadings(await open.session.read(request, ctx));
       // Before the answer: the host may plan by them with the next request.
       this.#lookAt(session);
       this.#post({ type: "readings", call, readings, alive: open.session.alive() }, [readings.buffer]);

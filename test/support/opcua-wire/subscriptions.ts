@@ -19,6 +19,7 @@ interface ServerItem {
   readonly handle: number;
   readonly key: string;
   readonly queueSize: number;
+  readonly discardsOldest: boolean;
   readonly deadband: number;
   readonly queue: { value: Buffer; status: number; readonly time: number }[];
   last: number;
@@ -164,12 +165,12 @@ export class WireSubscriptions {
       const sampling = body.f64();
       const deadband = deadbandOf(body);
       const queueSize = body.u32();
-      body.skip(1);
+      const discardsOldest = body.u8() !== 0;
       this.wanted.push(key);
       const refused = this.#refusalOf(key, deadband);
       if (refused !== undefined) return all(u32(refused), u32(0), f64(0), u32(0), NO_EXTRA);
       const id = handle + 1000;
-      const item: ServerItem = { id, handle, key, queueSize, deadband, queue: [], last: 0, isOrphan: false };
+      const item: ServerItem = { id, handle, key, queueSize, discardsOldest, deadband, queue: [], last: 0, isOrphan: false };
       this.#items.set(id, item);
       const [value, time] = doubleOf(this.#server.nodes.get(key));
       this.#report(item, value, time);
@@ -197,7 +198,8 @@ export class WireSubscriptions {
     item.last = value;
     item.queue.push({ value: variant(DOUBLE, f64(value)), status: GOOD, time });
     if (item.queue.length <= item.queueSize) return;
-    item.queue.shift();
+    // OPC 10000-4, 5.13.1.5: the newest is put in the place of the one before it otherwise.
+    item.queue.splice(item.discardsOldest ? 0 : -2, 1);
     const [oldest] = item.queue;
     if (oldest && item.queueSize > 1) oldest.status |= OVERFLOW;
     this.#overflows++;

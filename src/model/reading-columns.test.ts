@@ -1,8 +1,8 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { FAULTS } from "../../model/fault.ts";
-import { type DataType, type Reading, SCALAR_TYPES } from "../../model/value.ts";
-import { packReadings, unpackReadings } from "./readings.ts";
+import { FAULTS } from "./fault.ts";
+import { packReadings, ReadingColumns, unpackReadings } from "./reading-columns.ts";
+import { type DataType, type Reading, SCALAR_TYPES } from "./value.ts";
 
 const scalar = fc.oneof(fc.double(), fc.boolean(), fc.bigInt({ min: -(2n ** 63n), max: 2n ** 64n - 1n }), fc.string());
 const type: fc.Arbitrary<DataType> = fc.record(
@@ -57,5 +57,22 @@ describe("packReadings", () => {
     );
     expect(packed.types).toHaveLength(2);
     expect(unpackReadings(packed)[7]).toEqual({ quality: "good", value: 7, type: { scalar: "int32" } });
+  });
+
+  it("takes numbers and truths from the columns themselves, and readings of any kind", () => {
+    const columns = new ReadingColumns(5);
+    columns.numbers.set([1.5, 1, 7], 0);
+    columns.times.set([1000, Number.NaN, Number.NaN], 0);
+    columns.number(0, false);
+    columns.number(2, false, { scalar: "int32" });
+    columns.number(1, true);
+    columns.set(4, { quality: "bad", fault: "stale", detail: "late" });
+    expect(unpackReadings(columns.packed())).toEqual([
+      { quality: "good", value: 1.5, sourceTime: 1000 },
+      { quality: "good", value: true },
+      { quality: "good", value: 7, type: { scalar: "int32" } },
+      undefined,
+      { quality: "bad", fault: "stale", detail: "late" },
+    ]);
   });
 });

@@ -1,5 +1,5 @@
-import { FAULTS } from "../../model/fault.ts";
-import type { DataType, Reading, Value } from "../../model/value.ts";
+import { FAULTS } from "./fault.ts";
+import type { DataType, Reading, Value } from "./value.ts";
 
 /**
  * Readings on their way to another thread, as columns: 10,000 objects take the receiver 5 ms to take over, columns a tenth of a
@@ -39,55 +39,93 @@ const columnsOf = (buffer: ArrayBuffer, count: number) => ({
   kinds: new Uint16Array(buffer, 20 * count, count),
 });
 
-/** Packs readings; `buffer` may then be transferred. What comes out of `unpackReadings` is equal to what went in. */
-export function packReadings(readings: readonly (Reading | undefined)[]): PackedReadings {
-  const count = readings.length;
-  const buffer = new ArrayBuffer(BYTES_EACH * count);
-  const { numbers, times, typeAt, kinds } = columnsOf(buffer, count);
-  const types: DataType[] = [];
-  const others: unknown[] = [];
-  const typeIndex = createTypeIndex(types);
-  const withEarlier: number[] = [];
-  for (let i = 0; i < count; i++) {
-    // A place that the driver left out, by mistake or because its item was refused, stays left out.
-    const reading = readings[i];
-    if (reading === undefined) {
-      kinds[i] = NONE;
-      continue;
-    }
-    if (reading.earlier) withEarlier.push(i);
+/** Readings that are written into columns one by one, by places that ascend but for numbers. A place without one has none. */
+export class ReadingColumns {
+  readonly #count: number;
+  readonly #buffer: ArrayBuffer;
+  readonly #columns: ReturnType<typeof columnsOf>;
+  readonly #types: DataType[] = [];
+  readonly #others: unknown[] = [];
+  readonly #typeIndex = createTypeIndex(this.#types);
+
+  constructor(count: number) {
+    this.#count = count;
+    this.#buffer = new ArrayBuffer(BYTES_EACH * count);
+    this.#columns = columnsOf(this.#buffer, count);
+    this.#columns.kinds.fill(NONE);
+  }
+
+  /** Values that are numbers, and truths as 0 and 1, by place; they count once `number` is called for their place. */
+  get numbers(): Float64Array {
+    return this.#columns.numbers;
+  }
+
+  /** Source times, epoch ms; NaN: there is none. */
+  get times(): Float64Array {
+    return this.#columns.times;
+  }
+
+  /** A good value that stands in `numbers`, and its time in `times`. `type`: where the variable's is `auto`. */
+  number(place: number, isBoolean: boolean, type?: DataType): void {
+    const { times, kinds, typeAt } = this.#columns;
+    const time = times[place] ?? 0;
+    if (type) typeAt[place] = this.#typeIndex(type);
+    kinds[place] = GOOD | (isBoolean ? BOOLEAN : 0) | (Number.isNaN(time) ? 0 : HAS_TIME) | (type ? HAS_TYPE : 0);
+  }
+
+  /** Any reading but its earlier ones. */
+  set(place: number, reading: Reading): void {
+    const { numbers, times, typeAt, kinds } = this.#columns;
     if (reading.quality === "bad") {
-      numbers[i] = FAULTS.indexOf(reading.fault);
-      if (reading.detail !== undefined) others.push(reading.detail);
-      kinds[i] = BAD | (reading.detail === undefined ? 0 : HAS_DETAIL);
-      continue;
+      numbers[place] = FAULTS.indexOf(reading.fault);
+      if (reading.detail !== undefined) this.#others.push(reading.detail);
+      kinds[place] = BAD | (reading.detail === undefined ? 0 : HAS_DETAIL);
+      return;
     }
     const { value, sourceTime, type, doubt, isSent } = reading;
     let kind = reading.quality === "good" ? GOOD : UNCERTAIN;
-    if (typeof value === "number") numbers[i] = value;
+    if (typeof value === "number") numbers[place] = value;
     else if (typeof value === "boolean") {
       kind |= BOOLEAN;
-      numbers[i] = value ? 1 : 0;
+      numbers[place] = value ? 1 : 0;
     } else {
       kind |= OTHER;
-      others.push(value);
+      this.#others.push(value);
     }
     if (sourceTime !== undefined) {
       kind |= HAS_TIME;
-      times[i] = sourceTime;
+      times[place] = sourceTime;
     }
     if (type !== undefined) {
       kind |= HAS_TYPE;
-      typeAt[i] = typeIndex(type);
+      typeAt[place] = this.#typeIndex(type);
     }
     if (doubt !== undefined) {
       kind |= HAS_DOUBT;
-      others.push(doubt);
+      this.#others.push(doubt);
     }
     if (isSent) kind |= IS_SENT;
-    kinds[i] = kind;
+    kinds[place] = kind;
   }
-  return { count, buffer, types, others, ...(withEarlier.length > 0 && { earlier: packEarlier(readings, withEarlier) }) };
+
+  packed(): PackedReadings {
+    return { count: this.#count, buffer: this.#buffer, types: this.#types, others: this.#others };
+  }
+}
+
+/** Packs readings; `buffer` may then be transferred. What comes out of `unpackReadings` is equal to what went in. */
+export function packReadings(readings: readonly (Reading | undefined)[]): PackedReadings {
+  const columns = new ReadingColumns(readings.length);
+  const withEarlier: number[] = [];
+  for (let i = 0; i < readings.length; i++) {
+    // A place that the driver left out, by mistake or because its item was refused, stays left out.
+    const reading = readings[i];
+    if (reading === undefined) continue;
+    if (reading.earlier) withEarlier.push(i);
+    columns.set(i, reading);
+  }
+  const packed = columns.packed();
+  return withEarlier.length > 0 ? { ...packed, earlier: packEarlier(readings, withEarlier) } : packed;
 }
 
 function packEarlier(readings: readonly (Reading | undefined)[], places: readonly number[]): NonNullable<PackedReadings["earlier"]> {
