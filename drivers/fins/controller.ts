@@ -12,6 +12,8 @@ import type { FinsSettings } from "./settings.ts";
 /** What is known of a controller before it is read. */
 export interface Controller {
   readonly layout: Layout;
+  /** Undefined: it does not say. */
+  readonly model: string | undefined;
   /** What the configuration and the controller contradict each other in. */
   readonly warnings: readonly Warning[];
 }
@@ -46,7 +48,7 @@ export async function identify(
   const mustKnow = target_plc === "Classic" && plc_series === "auto";
   if (refusal instanceof FaultError && isBusy(code) && mustKnow) return new ReasonError("UNKNOWN", refusal.message);
   const layout: Layout = target_plc === "Cs1OrNewer" ? "cs" : plc_series === "auto" ? classicLayout(model) : plc_series;
-  return { layout, warnings: contradictions(target_plc, layout, model) };
+  return { layout, model, warnings: contradictions(target_plc, layout, model) };
 }
 
 function contradictions(target: FinsDetails["target_plc"], layout: Layout, model: string | undefined): Warning[] {

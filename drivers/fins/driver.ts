@@ -10,6 +10,9 @@ import { type FinsSettings, settingsSchema } from "./settings.ts";
 import { endpointOf, otherWays } from "./target.ts";
 import { parseType } from "./types.ts";
 
+/** Requests under way at once where neither the settings nor a habit of the controller say it. */
+const IN_FLIGHT = 2;
+
 export default defineDriver<FinsDetails, FinsSettings, FinsVariable, FinsRead, FinsLimits>({
   type: facts.type,
   title: facts.title,
@@ -31,14 +34,17 @@ export default defineDriver<FinsDetails, FinsSettings, FinsVariable, FinsRead, F
       found.push(warning("setting_without_effect", `local_port ${local_port} has no effect: it is for UDP`, "local_port"));
     return found;
   },
-  limits: (granted, { max_words, max_items, max_gap, in_flight }) => ({
+  limits: (granted, { max_words, max_items, max_gap, in_flight = IN_FLIGHT }) => ({
     ...granted,
     maxWords: Math.min(granted.maxWords, max_words),
     maxItems: Math.min(granted.maxItems, max_items),
     maxGap: max_gap,
     inFlight: Math.min(granted.inFlight, in_flight),
   }),
-  habitSettings: (habit) => (habit === "one_in_flight" ? { in_flight: 1 } : undefined),
+  habitSettings(habit, value) {
+    if (habit === "several_in_flight") return { in_flight: value };
+    return habit === "one_in_flight" ? { in_flight: 1 } : undefined;
+  },
   otherWays,
   parseType,
   parseAddress,

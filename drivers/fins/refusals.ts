@@ -104,6 +104,16 @@ const BY_MAIN_CODE: ReadonlyMap<number, CodeWords> = new Map([
   [0x26, about("access_denied", "command error", "look it up in the controller's manual")],
 ]);
 
+const IS_NJ_OR_NX = /^N[JX]/i;
+const MEMORY_FOR_CJ =
+  "a controller of the series NJ or NX has these areas only where Sysmac Studio sets up memory for CJ-series units (Memory Settings for CJ-series Units) and variables lie there with AT; read other variables by their name with vendor_a";
+/** Next steps that depend on the model. Not verified against hardware. */
+const NJ_NX_HINTS: ReadonlyMap<number, string> = new Map([
+  [0x1004, MEMORY_FOR_CJ],
+  [0x1101, MEMORY_FOR_CJ],
+  [0x1103, MEMORY_FOR_CJ],
+]);
+
 const UNLISTED = about("device_error", "not in the protocol's list", "look it up in the controller's manual");
 
 const wordsOf = (code: number): CodeWords => CODES.get(code) ?? BY_MAIN_CODE.get(code >> 8) ?? UNLISTED;
@@ -127,16 +137,17 @@ export const isUnreachable = (code: number): boolean => wordsOf(code).scope === 
 
 /**
  * What an answer with an end code other than 0 says of the request for `what`. FaultError: the node refused it; ReasonError: a node on the
- * way could not pass it on. `requestedNode`: the one that the request went to.
+ * way could not pass it on. `requestedNode`: the one that the request went to. `model`: of the controller, where it is known.
  */
-export function refusalOf(frame: Buffer, what: string, requestedNode: number): FaultError | ReasonError {
+export function refusalOf(frame: Buffer, what: string, requestedNode: number, model?: string): FaultError | ReasonError {
   const raw = rawEndCode(frame);
   const code = endCodeOf(raw);
   if (isRelayError(raw)) return relayError(frame, code, requestedNode);
   const { fault, hint, scope } = wordsOf(code);
   // What holds for everything reads the same whatever was asked.
   const subject = scope === "everything" ? "" : ` for ${what}`;
-  return new FaultError(fault, `${explain(code)}${subject}: ${hint}`, { scope });
+  const own = model !== undefined && IS_NJ_OR_NX.test(model) ? NJ_NX_HINTS.get(code) : undefined;
+  return new FaultError(fault, `${explain(code)}${subject}: ${own ?? hint}`, { scope });
 }
 
 function relayError(frame: Buffer, code: number, requestedNode: number): ReasonError {

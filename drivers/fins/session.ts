@@ -245,7 +245,7 @@ export class FinsSession implements Session<FinsVariable, FinsRead, FinsLimits> 
   }
 
   #refusalIn(frame: Buffer, request: FinsRead): Error {
-    const refusal = refusalOf(frame, describeRead(request), this.#link.route.destination.node);
+    const refusal = refusalOf(frame, describeRead(request), this.#link.route.destination.node, this.#controller.model);
     const code = endCodeOf(rawEndCode(frame));
     if (!(refusal instanceof FaultError)) return refusal;
     const isUnknown = request.items !== undefined && isUnknownCommand(code);

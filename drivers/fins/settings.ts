@@ -20,7 +20,14 @@ export const settingsSchema = z.strictObject({
     .default("auto")
     .describe("With target_plc Classic: c (C200H to C2000H), cv (CV500 to CVM1), or auto: by the model that the controller says"),
   encoding: encodingSetting(AUTO),
-  in_flight: z.int().min(1).max(8).default(2).describe("Requests under way at once; one for Classic controllers"),
+  in_flight: z
+    .int()
+    .min(1)
+    .max(8)
+    .optional()
+    .describe(
+      "Requests under way at once, one for Classic controllers; absent: 2, and up to 8 once the controller was seen to answer them as it does one after the other",
+    ),
   max_words: z.int().min(1).max(MAX_WORDS).default(MAX_WORDS).describe("Words that one read of a range asks for at most"),
   max_items: z
     .int()

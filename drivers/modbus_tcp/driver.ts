@@ -8,7 +8,7 @@ import { facts } from "./facts.ts";
 import { FirstRequest } from "./first-request.ts";
 import { frameWords } from "./frame-words.ts";
 import { linkModbus } from "./link.ts";
-import { describeRead, limitsOf, type ModbusLimits, type ModbusRead, plan, planSteps } from "./plan.ts";
+import { describeRead, IN_FLIGHT, limitsOf, type ModbusLimits, type ModbusRead, plan, planSteps } from "./plan.ts";
 import { type ModbusSettings, settingsSchema } from "./settings.ts";
 import { parseType } from "./types.ts";
 
@@ -20,7 +20,7 @@ function knownLimits(settings: ModbusSettings): ModbusLimits {
   return known;
 }
 
-const grantedWords = ({ max_registers, max_coils, in_flight }: ModbusSettings): string =>
+const grantedWords = ({ max_registers, max_coils, in_flight = IN_FLIGHT }: ModbusSettings): string =>
   `nothing, since the protocol has no set-up; by the settings, reads of ${max_registers} registers or ${max_coils} coils, ${countOf(in_flight, "request")} at once`;
 
 const endpoint = ({ host, port }: ModbusTcpDetails) => ({ host, port, transport: "tcp" as const });
@@ -59,6 +59,8 @@ export default defineDriver<ModbusTcpDetails, ModbusSettings, ModbusAddress, Mod
         return { max_registers: Math.max(1, Math.floor(value / 2)), max_coils: Math.max(1, value * 8) };
       case "one_in_flight":
         return { in_flight: 1 };
+      case "several_in_flight":
+        return { in_flight: value };
     }
   },
   async connect({ details, settings }, ctx) {

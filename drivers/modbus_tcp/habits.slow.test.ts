@@ -5,6 +5,7 @@ import { DeviceMemories } from "../../src/agent/device-memory.ts";
 import { Habits } from "../../src/agent/habits.ts";
 import { LearnedGroups } from "../../src/agent/learned-groups.ts";
 import { readOnce } from "../../src/agent/read.ts";
+import type { PassOptions } from "../../src/agent/read-pass.ts";
 import { type Log, silentLog } from "../../src/model/context.ts";
 import type { SimulatedFault } from "../../src/model/simulation.ts";
 import type { AnyDriver, AnySession, DriverContext } from "../driver.ts";
@@ -41,10 +42,11 @@ async function source({
   registers = REGISTERS,
   maxRegisters,
   takesOne,
-  known,
+  known: knownBefore,
 }: Scene) {
   const holding = new Map(registers.map((address) => [address, address]));
-  const more = { ...(maxRegisters !== undefined && { maxRegisters }), ...(takesOne === true && { oneAtATimeMs: () => 5 }) };
+  const taking = { isOne: takesOne === true };
+  const more = { ...(maxRegisters !== undefined && { maxRegisters }), oneAtATimeMs: () => (taking.isOne ? 5 : undefined) };
   const plant = await startModbusPlant({ units: new Map([[1, { holding }]]), ...more });
   cleanUp.push(() => plant.close());
   const gate = await Gate.start({ host: "127.0.0.1", port: 0, devicePort: plant.port, hasUdp: false });
@@ -55,10 +57,13 @@ async function source({
   const said: string[] = [];
   const say = (_: object, words: string): void => void said.push(words);
   const log: Log = { ...silentLog, info: say, warn: say };
-  const kept = new Map<string, unknown>(known);
+  const kept = new Map<string, unknown>(knownBefore);
   let epochMs = Date.parse("2026-03-01T10:00:00Z");
   const keptOf = { values: Object.fromEntries(kept), set: (key: string, value: unknown) => void kept.set(key, value) };
-  const habits = new Habits({ driver, settings, keepMs: 30 * DAY_MS, log }, new DeviceHabits(keptOf, () => epochMs));
+  const habits = new Habits(
+    { driver, settings, keepMs: 30 * DAY_MS, log, place: "", epochMs: () => epochMs },
+    new DeviceHabits(keptOf, () => epochMs),
+  );
   const learned = new LearnedGroups(points, points.length, habits);
   const device = new DeviceMemories().of("plant");
   const ctx = (): DriverContext => ({
@@ -73,9 +78,10 @@ async function source({
   cleanUp.push(() => session?.close());
   const connect = (readCtx: DriverContext) => driver.connect({ details, settings: habits.settings(points), secrets: {} }, readCtx);
   const limitsOf = ({ limits }: AnySession) => habits.limits(limits, points);
-  const read = async (): Promise<string> => {
+  const read = async (options: PassOptions = {}): Promise<string> => {
     const readCtx = ctx();
-    const result = await readOnce({ driver, connect: () => connect(readCtx), limitsOf }, learned, session, readCtx, { intervalMs: 1000 });
+    const passOptions = { intervalMs: 1000, ...options };
+    const result = await readOnce({ driver, connect: () => connect(readCtx), limitsOf }, learned, session, readCtx, passOptions);
     session = result.session;
     if (!keepsConnection) {
       await session?.close();
@@ -87,7 +93,19 @@ async function source({
     epochMs += DAY_MS + 1000;
   };
   const names = () => habits.list(points).map(({ name }) => name);
-  return { read, said, kept, gate, names, nextDay, requests: () => learned.plannedRequests };
+  /** Each a second after the one before; they take no time, however busy the machine is. */
+  const inSeconds = async (count: number): Promise<readonly string[]> => {
+    const seen: string[] = [];
+    for (let n = 0; n < count; n++) {
+      epochMs += 1000;
+      const atMs = performance.now();
+      seen.push(await read({ now: () => atMs }));
+    }
+    return seen;
+  };
+  const known = () => habits.list(points).map(({ name, value }) => `${name} ${value}`);
+  const atOnce = () => (session ? limitsOf(session).inFlight : undefined);
+  return { read, said, kept, gate, names, nextDay, inSeconds, known, atOnce, taking, requests: () => learned.plannedRequests };
 }
 
 async function readouts(read: () => Promise<string>, count: number): Promise<readonly string[]> {
@@ -168,6 +186,49 @@ describe("a device with habits", () => {
     await readouts(read, 8);
     for (let day = 0; day < 31; day++) nextDay();
     expect(names()).toEqual([]);
+  });
+
+  it("is sent several requests at once where it was seen to answer them as it does one after the other, and after a restart at once", async () => {
+    const { inSeconds, known, atOnce, said, kept } = await source({});
+    await inSeconds(10);
+    expect(known()).toEqual([]);
+    await inSeconds(8);
+    expect(known()).toEqual(["several_in_flight 4"]);
+    expect(atOnce()).toBe(4);
+    expect(said.at(-1)).toContain("in_flight: 4");
+    const after = await source({ known: kept });
+    expect(await after.inSeconds(2)).toEqual([WHOLE, WHOLE]);
+    expect([after.known(), after.atOnce()]).toEqual([["several_in_flight 4"], 4]);
+  });
+
+  it("is never sent more where it loses some of them when it is tried, and no value is missing", async () => {
+    const { inSeconds, known, atOnce } = await source({ takesOne: true });
+    const seen = await inSeconds(20);
+    expect(new Set(seen)).toEqual(new Set([WHOLE]));
+    expect([known(), atOnce()]).toEqual([["several_in_flight 1"], 1]);
+  });
+
+  it("is sent one at a time from the first one that it loses, and is tried again after a minute", async () => {
+    const { inSeconds, known, atOnce, taking } = await source({});
+    await inSeconds(20);
+    expect(atOnce()).toBe(4);
+    taking.isOne = true;
+    const seen = await inSeconds(1);
+    expect([known(), atOnce()]).toEqual([["several_in_flight 1"], 1]);
+    expect(seen).toEqual([WHOLE]);
+    taking.isOne = false;
+    await inSeconds(55);
+    expect(atOnce()).toBe(1);
+    await inSeconds(25);
+    expect(atOnce()).toBe(4);
+  });
+
+  it("is sent as many as the settings say, whatever was learned, and not tried with others", async () => {
+    const before = await source({ takesOne: true });
+    await before.inSeconds(15);
+    const { inSeconds, known, atOnce } = await source({ settings: { in_flight: 2 }, known: before.kept });
+    await inSeconds(20);
+    expect([known(), atOnce()]).toEqual([[], 2]);
   });
 
   it("needs nothing of it where it answers as others do", async () => {

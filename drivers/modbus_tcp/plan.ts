@@ -31,11 +31,15 @@ export interface ModbusLimits extends Limits {
   readonly pauseMs: number;
 }
 
+/** Requests under way at once where neither the settings nor a habit of the device say it. */
+export const IN_FLIGHT = 1;
+
 export function limitsOf(settings: ModbusSettings): ModbusLimits {
   return {
     maxPoints: ADDRESS_SPACE,
     maxBytes: Math.max(settings.max_registers * 2, Math.ceil(settings.max_coils / 8)),
-    inFlight: settings.in_flight,
+    // A pause is between an answer and the next request.
+    inFlight: settings.min_pause > 0 ? 1 : (settings.in_flight ?? IN_FLIGHT),
     maxRegisters: settings.max_registers,
     maxCoils: settings.max_coils,
     maxGap: settings.max_gap,

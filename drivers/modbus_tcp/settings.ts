@@ -29,7 +29,12 @@ export const settingsSchema = z.strictObject({
     .boolean()
     .default(false)
     .describe("The first request of a connection is sent once more: for devices that drop it, such as data loggers of inverters"),
-  in_flight: z.int().min(1).max(16).default(1).describe("Requests under way at once; most devices take one"),
+  in_flight: z
+    .int()
+    .min(1)
+    .max(16)
+    .optional()
+    .describe("Requests under way at once; absent: 1, and up to 8 once the device was seen to answer them as it does one after the other"),
 });
 
 export type ModbusSettings = z.infer<typeof settingsSchema>;

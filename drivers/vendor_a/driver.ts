@@ -33,13 +33,14 @@ export default defineDriver<VendorADetails, CipSettings, AnyAddress, AnyRead, Ve
   endpoint: endpointOf,
   keepsConnection: () => true,
   connectionKey: (_details, { path, connection_size, connected, family }) => ["cip", path, connection_size, connected, family].join(" "),
-  limits: (granted, { in_flight, max_file_bytes }) => ({
+  limits: (granted, { in_flight = 1, max_file_bytes }) => ({
     ...granted,
     inFlight: Math.min(granted.inFlight, in_flight),
     fileBytes: Math.min(granted.fileBytes, max_file_bytes),
   }),
   habitSettings(habit, value) {
     if (habit === "small_blocks" && value <= MOST_FILE_BYTES) return { max_file_bytes: Math.max(2, value) };
+    if (habit === "several_in_flight") return { in_flight: value };
     return habit === "one_in_flight" ? { in_flight: 1 } : undefined;
   },
   otherWays: (details, settings) =>

@@ -37,7 +37,14 @@ export const settingsSchema = z.strictObject({
     .describe("Bytes of one message over the connection that the collector asks for; it takes fewer where the controller grants fewer"),
   encoding: encodingSetting(WESTERN),
   connected: z.boolean().default(true).describe("Opens a connection in the controller, which is faster; false: unconnected messages"),
-  in_flight: z.int().min(1).max(8).default(1).describe("Requests under way at once; Logix answers several in order, older modules take 1"),
+  in_flight: z
+    .int()
+    .min(1)
+    .max(8)
+    .optional()
+    .describe(
+      "Requests under way at once; absent: 1, and up to 8 once the controller was seen to answer them as it does one after the other",
+    ),
 });
 
 export type CipSettings = z.infer<typeof settingsSchema>;

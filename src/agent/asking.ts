@@ -3,6 +3,7 @@ import { toFailure, toReadFailure } from "../model/failure.ts";
 import { FaultError, PartialRefusal } from "../model/fault.ts";
 import { type ReasonError, restMsOf } from "../model/reason.ts";
 import type { Reading } from "../model/value.ts";
+import { type Round, textOf } from "./in-flight.ts";
 import { type BadReading, badReading } from "./learned-groups.ts";
 import type { Outcome } from "./search/state.ts";
 
@@ -57,6 +58,37 @@ export class Asking {
       if (ctx.signal.aborted) return undefined;
       const known = toReadFailure(error);
       return known instanceof FaultError && known.scope !== "silent" ? "refused" : "silent";
+    }
+  }
+
+  /**
+   * Asks for no reading: these one after the other, at once, and one after the other again. "lost": at once they were not all answered.
+   * Undefined: one after the other neither, or the readout ended. Never throws what a device does.
+   */
+  async tryTogether(
+    session: AnySession,
+    requests: readonly Request[],
+    ctx: DriverContext,
+    now: () => number,
+  ): Promise<Round | "lost" | undefined> {
+    const ask = async (request: Request) => (await session.read(request, ctx)).map(textOf);
+    const oneByOne = async () => {
+      const began = now();
+      const brought: string[][] = [];
+      for (const request of requests) brought.push(await ask(request));
+      return { brought, tookMs: now() - began };
+    };
+    try {
+      const before = await oneByOne();
+      const began = now();
+      const together = await Promise.all(requests.map(ask)).catch(() => undefined);
+      const togetherMs = now() - began;
+      if (!together) return ctx.signal.aborted ? undefined : "lost";
+      const after = await oneByOne();
+      const oneByOneMs = Math.max(before.tookMs, after.tookMs);
+      return { before: before.brought, together, after: after.brought, oneByOneMs, togetherMs };
+    } catch {
+      return undefined;
     }
   }
 

@@ -15,6 +15,8 @@ const TRY_EACH_MS = 86_400_000;
 /** A device that answers this many of these in a row has the habit no longer. */
 const ANSWERED_TRIES = 2;
 const MAX_DEVICES = 1000;
+/** A part that is read no more is no part of the device after this. */
+const PART_MS = 600_000;
 
 const keyOf = (name: HabitName, part: string | null): string => (part === null ? name : `${name} ${part}`);
 
@@ -24,6 +26,8 @@ export class DeviceHabits {
   readonly #epochMs: () => number;
   readonly #known = new Map<string, KnownHabit>();
   readonly #answeredTries = new Map<string, number>();
+  /** Two at most of the parts (units) that are read of it, and when each was last, epoch ms. */
+  readonly #read = new Map<string, number>();
   #hurry: Hurry = NO_HURRY;
   #answeredMs = Number.NEGATIVE_INFINITY;
   #version = 0;
@@ -94,6 +98,21 @@ export class DeviceHabits {
     return Math.abs(this.#epochMs() - known.seenMs) >= (known.seenMs === known.sinceMs ? FIRST_TRY_MS : TRY_EACH_MS);
   }
 
+  /** It was seen to hold. */
+  holds(name: HabitName, part: string | null): void {
+    const key = keyOf(name, part);
+    const known = this.#known.get(key);
+    if (known) this.#put(key, { ...known, seenMs: this.#epochMs() });
+  }
+
+  /** A readout asks this part of the device. True: there are others. */
+  isOneOfSeveral(part: string): boolean {
+    const nowMs = this.#epochMs();
+    for (const [other, readMs] of this.#read) if (other !== part && Math.abs(nowMs - readMs) > PART_MS) this.#read.delete(other);
+    if (this.#read.size < 2 || this.#read.has(part)) this.#read.set(part, nowMs);
+    return this.#read.size > 1;
+  }
+
   /** One request was asked as if the device had the habit not. True: the habit is forgotten. */
   tried(name: HabitName, part: string | null, isAnswered: boolean): boolean {
     const key = keyOf(name, part);
@@ -102,7 +121,7 @@ export class DeviceHabits {
     const answered = isAnswered ? (this.#answeredTries.get(key) ?? 0) + 1 : 0;
     this.#answeredTries.set(key, answered);
     if (answered >= ANSWERED_TRIES) this.forget(name, part);
-    else if (!isAnswered) this.#put(key, { ...known, seenMs: this.#epochMs() });
+    else if (!isAnswered) this.holds(name, part);
     return answered >= ANSWERED_TRIES;
   }
 

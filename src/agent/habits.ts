@@ -1,13 +1,17 @@
 import type { AnyDriver, Limits, Point, Request } from "../../drivers/driver.ts";
 import type { Log } from "../model/context.ts";
-import { HABITS, type Habit, type HabitName, habitWords } from "../model/habit.ts";
+import { HABITS, type Habit, type HabitName, habitWords, isBenefit } from "../model/habit.ts";
 import type { DeviceHabits } from "./device-habits.ts";
+import { InFlight, judge, type Round } from "./in-flight.ts";
 
 /** Larger sources are not planned once more to look at their habits. */
 const MAX_POINTS_PLANNED = 5000;
 
 /** A device takes one request at a time if this many readouts in a row lose one among others, and read everything one by one. */
 const LOST_TOGETHER = 3;
+
+/** The most requests that any device is tried with. */
+const MOST_IN_FLIGHT = 8;
 
 type Settings = Readonly<Record<string, unknown>>;
 
@@ -36,6 +40,9 @@ export interface HabitsOf {
   readonly settings: unknown;
   /** A habit that was not seen to hold for so long is forgotten. */
   readonly keepMs: number;
+  /** Names the way on from the address (a route), where there are several: two devices have two names. */
+  readonly place: string;
+  readonly epochMs: () => number;
   readonly log: Log;
 }
 
@@ -54,17 +61,26 @@ export class Habits {
   #lostTogether = 0;
   /** Pause between an answer and the next request, ms. */
   #pauseMs = 0;
+  /** Undefined: devices of this type answer in order, or the settings say how many are sent. */
+  readonly #inFlight: InFlight | undefined;
+  /** The device has several parts, or it is not known yet: a gateway may give one the answer of another. */
+  #hasParts = true;
 
   /** `device`: see `use`. */
   constructor(of: HabitsOf, device: DeviceHabits) {
     this.#of = of;
     this.#device = device;
     this.#mayPause = this.#settingsOf("pause", 1) !== undefined;
+    const several = Object.keys(this.#settingsOf("several_in_flight", MOST_IN_FLIGHT) ?? {});
+    const isLearned = several.length > 0 && several.every((name) => (of.settings as Settings)[name] === undefined);
+    this.#inFlight = isLearned ? new InFlight() : undefined;
   }
 
   /** The source is read at this device from now on. */
   use(device: DeviceHabits): void {
-    if (device !== this.#device) this.#effective = undefined;
+    if (device === this.#device) return;
+    this.#effective = undefined;
+    this.#hasParts = true;
     this.#device = device;
   }
 
@@ -94,8 +110,8 @@ export class Habits {
     const before = this.#device.known(name, part ?? null, this.#of.keepMs);
     if (before?.value === value) return;
     this.#device.learn(name, part ?? null, value);
-    const since = new Date().toISOString();
-    this.#of.log.warn({ habit: name }, habitWords({ name, part: part ?? null, value, since, settings }));
+    const habit = { name, part: part ?? null, value, since: new Date().toISOString(), settings };
+    this.#of.log[isBenefit(habit) ? "info" : "warn"]({ habit: name }, habitWords(habit));
   }
 
   /** The device was seen to have it no longer. */
@@ -124,8 +140,50 @@ export class Habits {
     if (this.#watchesPauses) this.#device.lost(this.#what(request), afterMs, this.#pauseMs);
   }
 
-  /** After a readout with several requests under way: one of them was lost, and whether everything was read then, one by one. */
-  askedTogether(hasLost: boolean, isWhole: () => boolean): void {
+  /** After each readout: whether it went as planned, and the parts that it asked. */
+  readout(isAsPlanned: boolean, parts: Iterable<string | undefined>): void {
+    if (!this.#inFlight) return;
+    this.#inFlight.readout(isAsPlanned);
+    let hasParts = false;
+    for (const part of parts) if (this.#device.isOneOfSeveral(`${this.#of.place} ${part ?? ""}`)) hasParts = true;
+    if (hasParts !== this.#hasParts) this.#effective = undefined;
+    this.#hasParts = hasParts;
+  }
+
+  /** Requests of one readout that are to be asked at once, to see what the device makes of it; 0: none are. `planned`: how many there are. */
+  dueInFlight(granted: Limits, points: readonly Point[], planned: number): number {
+    const most = Math.min(MOST_IN_FLIGHT, planned);
+    if (!this.#inFlight || this.#hasParts || most < 2) return 0;
+    const nowMs = this.#of.epochMs();
+    const known = this.#device.known("several_in_flight", null, this.#of.keepMs);
+    const others = this.list(points).filter(({ name }) => name !== "several_in_flight");
+    if (others.some(({ name }) => name === "pause" || name === "one_in_flight")) return 0;
+    const widest = { name: "several_in_flight", settings: this.#settingsOf("several_in_flight", MOST_IN_FLIGHT) ?? {} } as const;
+    const own = known ? known.value : this.#limitsBy(granted, this.#merged(others)).inFlight;
+    const may = Math.min(most, this.#limitsBy(granted, this.#merged([...others, widest])).inFlight);
+    return this.#inFlight.due(known, own, may, nowMs) ?? 0;
+  }
+
+  /** They were asked. `lost`: one of them had no answer, or the device was busy. */
+  triedInFlight(round: Round | "lost"): void {
+    if (!this.#inFlight) return;
+    const value = this.#inFlight.round(round === "lost" ? "other" : (changing) => judge(round, changing), this.#of.epochMs());
+    if (value === undefined) return;
+    this.learn("several_in_flight", undefined, value);
+    this.#device.holds("several_in_flight", null);
+  }
+
+  /**
+   * After a readout with several requests under way: one of them was lost or the device was busy, and whether everything was read then, one
+   * by one.
+   */
+  askedTogether({ hasLost, wasBusy }: { readonly hasLost: boolean; readonly wasBusy: boolean }, isWhole: () => boolean): void {
+    const several = this.#device.known("several_in_flight", null, this.#of.keepMs);
+    if ((hasLost || wasBusy) && this.#inFlight && several && several.value > 1) {
+      this.#inFlight.odd(this.#of.epochMs());
+      this.learn("several_in_flight", undefined, 1);
+      return;
+    }
     this.#lostTogether = hasLost && isWhole() ? this.#lostTogether + 1 : 0;
     if (this.#lostTogether < LOST_TOGETHER) return;
     this.#lostTogether = 0;
@@ -140,7 +198,7 @@ export class Habits {
     isGood: (request: Request) => boolean,
   ): Trial | undefined {
     if (this.#device.isEmpty || points.length > MAX_POINTS_PLANNED) return undefined;
-    const due = this.list(points).find(({ name, part }) => this.#device.isToBeTried(name, part));
+    const due = this.list(points).find((habit) => !isBenefit(habit) && this.#device.isToBeTried(habit.name, habit.part));
     if (!due) return undefined;
     const { name, part } = due;
     const others = this.list(points).filter((one) => one !== due);
@@ -183,7 +241,7 @@ export class Habits {
     const { keepMs } = this.#of;
     const parts = [null, ...this.#partsOf(points)];
     return HABITS.flatMap((name) =>
-      parts.flatMap((part): readonly Habit[] => {
+      (name === "several_in_flight" && (!this.#inFlight || this.#hasParts) ? [] : parts).flatMap((part): readonly Habit[] => {
         const known = this.#device.known(name, part, keepMs);
         const settings = known && this.#settingsOf(name, known.value);
         return settings ? [{ name, part, value: known.value, since: new Date(known.sinceMs).toISOString(), settings }] : [];
@@ -207,7 +265,7 @@ export class Habits {
     return this.#of.driver.limits?.(granted, settings) ?? granted;
   }
 
-  #merged(habits: readonly Habit[]): unknown {
+  #merged(habits: readonly Pick<Habit, "settings">[]): unknown {
     const { settings } = this.#of;
     return habits.length === 0 ? settings : habits.reduce((merged, habit) => strictest(merged, habit.settings), settings as Settings);
   }

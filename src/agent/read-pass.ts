@@ -103,7 +103,7 @@ export class ReadPass {
       const width =
         first?.what === "planned" && !readout.isSequential ? Math.min(limits.inFlight, readout.main.length - readout.at + 1) : 1;
       const end = width > 1 && first ? await this.#together(session, first, width, ctx) : await this.#follow(session, first, ctx);
-      if (end === "done") await this.#tryHabit(session, ctx);
+      if (end === "done" && !(await this.#tryInFlight(session, ctx))) await this.#tryHabit(session, ctx);
       if (end) return end;
     }
   }
@@ -171,6 +171,32 @@ export class ReadPass {
     habits.tried(trial, outcome === "answered");
   }
 
+  /** Tries now and then how many requests the device answers at once, in time that no readout needs. True: it was tried. */
+  async #tryInFlight(session: AnySession, ctx: DriverContext): Promise<boolean> {
+    const { plan, readout } = this.#state;
+    const { main, bounds, sent } = readout;
+    const nowMs = this.#now();
+    const step =
+      this.#isAsPlanned && !bounds.isThorough && !readout.isTurnOver
+        ? (plan.habits?.dueInFlight(session.limits, plan.points, main.length) ?? 0)
+        : 0;
+    if (step < 2) return false;
+    const eachMs = (nowMs - (bounds.idleUntilMs - bounds.intervalMs)) / Math.max(1, sent);
+    // Three times one after the other, and as much in reserve.
+    if (nowMs + eachMs * step * 6 > bounds.idleUntilMs) return false;
+    const first = plan.known.readouts % main.length;
+    const requests = Array.from({ length: step }, (_, i) => main[(first + i) % main.length]?.request).filter((one) => one !== undefined);
+    const round = await this.#asking.tryTogether(session, requests, ctx, this.#now);
+    if (round) plan.habits?.triedInFlight(round);
+    return true;
+  }
+
+  /** Everything was asked once, and answered. */
+  get #isAsPlanned(): boolean {
+    const { good, main, hasFailed, lost, isAborted } = this.#state.readout;
+    return main.length > 0 && good >= main.length && !hasFailed && !lost && !isAborted;
+  }
+
   /** Facts from outside that decisions depend on. */
   #look(ctx: DriverContext): void {
     const { readout } = this.#state;
@@ -200,7 +226,9 @@ export class ReadPass {
     const { habits, known, limits, points } = this.#state.plan;
     for (const { name, part, value } of known.habits.splice(0)) habits?.learn(name, part, value);
     const isWhole = () => points.every(({ index }) => this.#asking.readings[index]?.quality === "good");
-    if ((limits?.inFlight ?? 1) > 1) habits?.askedTogether(this.#state.readout.hasLostTogether, isWhole);
+    const { hasLostTogether, busyRounds, main, again } = this.#state.readout;
+    if ((limits?.inFlight ?? 1) > 1) habits?.askedTogether({ hasLost: hasLostTogether, wasBusy: busyRounds > 0 }, isWhole);
+    habits?.readout(this.#isAsPlanned && again.length === 0, new Set(main.map(({ request }) => request.part)));
   }
 
   /** Values that were read of points that are elsewhere by now are forgotten: they may be another variable's. */

@@ -7,7 +7,7 @@ import { createBackoff } from "../lib/retry.ts";
 import { bootTimeOf, type Clock, timeAt, upMsOf } from "../model/clock.ts";
 import type { Log } from "../model/context.ts";
 import { messageOf } from "../model/failure.ts";
-import { habitWords } from "../model/habit.ts";
+import { habitWords, isBenefit } from "../model/habit.ts";
 import type { Layout } from "../model/layout.ts";
 import type { SourceCounters, SourceReport } from "../model/report.ts";
 import type { SourceInsight } from "../model/source-insight.ts";
@@ -211,7 +211,9 @@ class SourceTask {
     this.#state = { type: "UNKNOWN", since: upMsOf(clock) };
     const { endpoint, connect, driver, habitsMs } = spec;
     const device = deps.habits.of(`${endpoint.transport}:${endpoint.host}:${endpoint.port}`);
-    this.#habits = new Habits({ driver, settings: connect.settings, keepMs: habitsMs, log }, device);
+    const { details, settings } = connect;
+    const place = driver.connectionKey?.(details, settings) ?? "";
+    this.#habits = new Habits({ driver, settings, keepMs: habitsMs, place, epochMs: clock.epochMs, log }, device);
     this.#learned = new LearnedGroups(spec.points, spec.layout.variables.length, this.#habits);
     this.#readouts = new Readouts(spec, this.#learned, this.#habits, {
       ...deps,
@@ -338,6 +340,7 @@ class SourceTask {
       ...(hasWaited ? [warning("waits_for_turn", waited)] : []),
       ...this.#habits
         .list(this.#learned.points)
+        .filter((habit) => !isBenefit(habit))
         .map((habit) => warning("device_habit", habitWords(habit), `${habit.part ?? "device"} ${habit.name}`)),
       ...culprits(this.#learned, this.#layout),
     ];

@@ -156,7 +156,7 @@ function failed(state: State, planned: Planned, failure: Failure, nowMs: number)
 function keepForLater(state: State, planned: Planned, failure: Failure, nowMs: number): void {
   const { readout, user } = state;
   const { lost, answersHere, isStale } = readout;
-  readout.hasLostTogether ||= !readout.isSequential && readout.underWay.length > 0;
+  readout.hasLostTogether ||= !readout.isSequential && !isStale && readout.underWay.length > 0;
   readout.isSequential = true;
   const isFirstTime = !readout.againOnce?.has(planned.request.points[0]);
   const isShadowed = isFirstTime && user.isShadowed;

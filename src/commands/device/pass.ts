@@ -30,7 +30,10 @@ export interface Kept {
 
 /** `settings`: the driver's, as they are configured or typed. */
 export function keptOf(points: readonly Point[], of: Pick<HabitsOf, "driver" | "settings" | "log">): Kept {
-  const habits = new Habits({ ...of, keepMs: Number.POSITIVE_INFINITY }, new DeviceHabits(undefined, Date.now));
+  const habits = new Habits(
+    { ...of, keepMs: Number.POSITIVE_INFINITY, place: "", epochMs: Date.now },
+    new DeviceHabits(undefined, Date.now),
+  );
   return { habits, learned: new LearnedGroups(points, undefined, habits), preparation: new Preparation(points) };
 }
 
