@@ -6,6 +6,7 @@ const CIP_COMMANDS: ReadonlySet<number> = new Set([0x04, 0x63, 0x64, 0x65, 0x66,
 const [REGISTER, SEND_UNIT] = [0x65, 0x70];
 const [CONNECTED_ADDRESS, CONNECTED_DATA, UNCONNECTED_DATA] = [0xa1, 0xb1, 0xb2];
 const [FORWARD_OPEN, LARGE_FORWARD_OPEN, FORWARD_CLOSE, ANSWER] = [0x54, 0x5b, 0x4e, 0x80];
+const [EXECUTE_PCCC, UNCONNECTED_SEND] = [0x4b, 0x52];
 const cipLength = sized(2, 24, { isLittle: true, begins: (bytes) => CIP_COMMANDS.has(bytes.readUInt16LE(0)) });
 export const replay: Protocol = {
   type: facts.type,
@@ -33,10 +34,21 @@ function itemFields(message: Buffer, command: number, isFromDevice: boolean): re
     if (from + bytes > message.length) break;
     if (type === CONNECTED_ADDRESS && bytes === 4) fields.push(field(isFromDevice ? "towards client" : "towards device", from, 4));
     if (type === CONNECTED_DATA && bytes >= 2 && command === SEND_UNIT) fields.push(field("sequence", from, 2));
-    if (type === UNCONNECTED_DATA) fields.push(...connectionFields(message, from, from + bytes));
+    if (type === UNCONNECTED_DATA)
+      fields.push(...connectionFields(message, from, from + bytes), ...commandFields(message, from, from + bytes));
+    if (type === CONNECTED_DATA && message[from + 2] === 0 && bytes > 14) fields.push(field("command", from + 12, 2));
     at = from + bytes;
   }
   return fields;
+}
+
+/** The number of a PCCC command in Execute PCCC, along a route or not, and of the reply to it (Rockwell 1770-6.5.16, 7-2). */
+function commandFields(message: Buffer, from: number, to: number): readonly Field[] {
+  const service = message[from] ?? 0;
+  const data = from + ((service & ANSWER) !== 0 ? 4 + (message[from + 3] ?? 0) * 2 : 2 + (message[from + 1] ?? 0) * 2);
+  if (service === UNCONNECTED_SEND) return commandFields(message, data + 4, Math.min(to, data + 4 + (message[data + 2] ?? 0)));
+  const number = data + (message[data] ?? 0) + 2;
+  return (service & ~ANSWER) === EXECUTE_PCCC && number + 2 <= to ? [field("command", number, 2)] : [];
 }
 
 /** Fields of Forward Open and Forward Close (CIP Vol. 1, 3-5.5): a client takes other numbers for each connection. */

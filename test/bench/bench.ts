@@ -2,13 +2,19 @@ import { readFileSync, writeFileSync } from "node:fs";
 import os from "node:os";
 import path from "node:path";
 import { parseArgs } from "node:util";
+import type { BenchOptions } from "./pairs.ts";
 import { rowsOf, withRows } from "./table.ts";
 
 /** `npm run bench [NAME…]`: each bench prints figures with what they are measured beside; none asserts. */
-const BENCHES: Readonly<Record<string, { readonly about: string; run(): Promise<void> }>> = {
+const BENCHES: Readonly<Record<string, { readonly about: string; run(options: BenchOptions): Promise<void> }>> = {
   e2e: {
-    about: "10 devices × 1,000 registers every 100 ms to a broker, compared with a bare script without a buffer",
-    run: async () => (await import("./e2e.ts")).benchE2e(),
+    about:
+      "10 devices × 1,000 registers every 100 ms to a broker: the bundle as installed, bare scripts with and without SQLite, Node-RED, C; in turns",
+    run: async (options) => (await import("./e2e.ts")).benchE2e(options),
+  },
+  growth: {
+    about: "CPU per value, memory, skipped, dropped and age at 100 to 1 million values/s and 10 to 3,000 sources; idle; the first readout",
+    run: async (options) => (await import("./growth.ts")).benchGrowth(options),
   },
   install: {
     about: "size of the packages, start to ready, memory idle and with 2,000 Modbus variables, exposure of the unit",
@@ -78,19 +84,35 @@ const FIGURES = path.join(import.meta.dirname, "../../docs/figures.md");
 
 const { values: flags, positionals: names } = parseArgs({
   allowPositionals: true,
-  options: { help: { type: "boolean" }, table: { type: "boolean" } },
+  options: {
+    help: { type: "boolean" },
+    table: { type: "boolean" },
+    only: { type: "string" },
+    rounds: { type: "string" },
+    seconds: { type: "string" },
+    perf: { type: "boolean" },
+  },
 });
+const only = flags.only?.split(",").map((part) => part.trim()) ?? [];
+const options: BenchOptions = {
+  isMeant: (name) => only.length === 0 || only.some((part) => name.includes(part)),
+  rounds: countIn("rounds"),
+  seconds: countIn("seconds"),
+  perf: flags.perf ?? false,
+};
 const unknown = names.filter((name) => !Object.hasOwn(BENCHES, name));
 if (flags.help || unknown.length > 0) {
   if (unknown.length > 0) console.error(`no bench is called ${unknown.join(", ")}`);
-  console.log("npm run bench -- [--table] [NAME…]   --table writes the figures into docs/figures.md, each bench when it has ended");
+  console.log("npm run bench -- [--table] [--only PART,…] [--rounds N] [--seconds N] [--perf] [NAME…]");
+  console.log("--table writes the figures into docs/figures.md, each bench when it has ended");
+  console.log("e2e and growth: cases whose name has PART, rounds, seconds of each; --perf adds shares of the CPU, and costs some itself");
   for (const [name, { about }] of Object.entries(BENCHES)) console.log(`npm run bench ${name.padEnd(8)} ${about}`);
   process.exit(flags.help ? 0 : 2);
 }
 for (const [name, { about, run }] of Object.entries(BENCHES)) {
   if (names.length > 0 && !names.includes(name)) continue;
   console.log(`\n${name}: ${about}`);
-  const printed = await whatIsPrinted(run);
+  const printed = await whatIsPrinted(() => run(options));
   if (!flags.table) continue;
   const machine = `${os.cpus().length} × ${os.cpus()[0]?.model.trim()}`;
   const rows = rowsOf(printed, { machine, date: new Date().toISOString().slice(0, 10), command: `npm run bench ${name}` });
@@ -98,6 +120,14 @@ for (const [name, { about, run }] of Object.entries(BENCHES)) {
   console.log(`docs/figures.md: ${rows.length} rows of ${name}`);
 }
 process.exit(0);
+
+function countIn(name: "rounds" | "seconds"): number | undefined {
+  const text = flags[name];
+  if (text === undefined) return undefined;
+  if (/^[1-9]\d{0,3}$/.test(text)) return Number(text);
+  console.error(`--${name} ${text}: expected a number from 1 to 9999`);
+  process.exit(2);
+}
 
 /** Runs the work and gives back the lines that it printed, which are seen as before. */
 async function whatIsPrinted(work: () => Promise<void>): Promise<string> {

@@ -1,67 +1,135 @@
-import { type ChildProcess, spawn, spawnSync } from "node:child_process";
-import crypto, { randomUUID } from "node:crypto";
-import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import type { ChildProcess } from "node:child_process";
+import crypto from "node:crypto";
 import { syncBuiltinESMExports } from "node:module";
 import os from "node:os";
-import path from "node:path";
-import { startApiServer } from "../../src/api/server/server.ts";
-import { silentLog } from "../../src/model/context.ts";
-import { apiOf } from "../support/api.ts";
-import { startCollector } from "../support/collector-process.ts";
-import { figuresOf, type ProcessFigures } from "../support/process-figures.ts";
+import { setTimeout as delay } from "node:timers/promises";
+import { type BenchOptions, median, type Stretch, spread, stretchOf } from "./pairs.ts";
+import { type Peer, peersOf } from "./peers.ts";
+import { ask, build, type Plant, type ProductPlan, readoutsOf, startPlant, withProduct } from "./product.ts";
 
-const ROOT = path.resolve(import.meta.dirname, "../..");
-const NODE = path.join(ROOT, "bin/collector-node");
-/** What a person's own script would run on: the same Node without our flags. */
-const PLAIN_NODE = path.join(ROOT, "node_modules/node/bin/node");
 const DEVICES = 10;
 const REGISTERS = 1000;
 const INTERVAL_MS = 100;
 /** A twentieth. */
 const CHANGING = 50;
-const WARM_UP_S = 10;
-const MEASURE_S = 30;
+const WARM_UP_MS = 10_000;
+const MEASURE_S = 20;
+const ROUNDS = 3;
+/** Requests in flight of both sides where they are given. */
+const WINDOW = 4;
 
-interface Measured {
-  readonly cpuPercent: number;
-  readonly figures: ProcessFigures;
+interface Measured extends Stretch {
   readonly values: number;
+  readonly note: string;
+}
+
+interface Side {
+  readonly name: string;
+  measure(): Promise<Measured>;
 }
 
 /**
- * The bundled collector, with its embedded API off (another collector serves the configuration), beside a bare script of modbus-serial and
- * mqtt without a buffer: the same devices, the same broker, the same content. One after the other, each alone on the machine.
+ * The bundled collector with the flags it is installed with (another collector's API serves the configuration) beside what a person would
+ * use in its place: same devices, same broker, same content. Each runs without the others, in rounds whose order turns round. Ratios are of
+ * CPU per value at the broker, within a round, so that a side which loses values gains nothing.
  */
-export async function benchE2e(): Promise<void> {
+export async function benchE2e({ isMeant, rounds = ROUNDS, seconds = MEASURE_S, perf }: BenchOptions): Promise<void> {
   sameIdentifiers();
-  const built = spawnSync(NODE, [path.join(ROOT, "build.ts")], { cwd: ROOT, encoding: "utf8" });
-  if (built.status !== 0) throw new Error(`the build failed:\n${built.stdout}${built.stderr}`);
+  build();
   const children: ChildProcess[] = [];
   try {
-    const [, ports] = await child<number[]>(children, ["test/bench/devices.ts", String(DEVICES), String(REGISTERS)]);
-    const [broker, { port: brokerPort }] = await child<{ port: number }>(children, ["test/bench/broker.ts"]);
-    const bare = await measureBare(children, broker, brokerPort, ports);
-    const ours = await measureCollector(children, broker, brokerPort, ports);
-    const changes = await measureCollector(children, broker, brokerPort, ports, "changes");
-    const [, quietPorts] = await child<number[]>(children, ["test/bench/devices.ts", ...[DEVICES, REGISTERS, 0, CHANGING].map(String)]);
-    const few = await measureCollector(children, broker, brokerPort, quietPorts, "changes");
-    const offered = (DEVICES * REGISTERS * MEASURE_S * 1000) / INTERVAL_MS;
-    console.log(`${os.cpus().length} × ${os.cpus()[0]?.model.trim()}, ${MEASURE_S} s after ${WARM_UP_S} s, offered ${offered} values`);
-    print("bare script", bare);
-    print("collector", ours);
-    print("by exception", changes);
-    print("few change", few);
-    const ratioOf = ({ cpuPercent }: Measured): string => (cpuPercent / ours.cpuPercent).toFixed(2);
+    const plant = await startPlant(children, [DEVICES, REGISTERS]);
+    const quiet = await startPlant(children, [DEVICES, REGISTERS, 0, CHANGING]);
+    const ours = (name: string, settings?: ProductPlan["settings"], read = plant): Side => ({
+      name,
+      measure: () => measureProduct(read, settings, seconds, perf),
+    });
+    const peers = peersOf({
+      brokerPort: plant.brokerPort,
+      ports: plant.ports,
+      registers: REGISTERS,
+      intervalMs: INTERVAL_MS,
+      window: WINDOW,
+    });
+    const sides: readonly Side[] = [
+      ours("collector"),
+      ours("collector, 1 in flight", { in_flight: 1 }),
+      ours(`collector, ${WINDOW} in flight`, { in_flight: WINDOW }),
+      ...peers.map((peer): Side => ({ name: peer.name, measure: () => measurePeer(peer, plant.broker, seconds, perf) })),
+      ours("collector, report changes", { report: "changes" }),
+      ours("collector, report changes, few change", { report: "changes" }, quiet),
+    ].filter(({ name }) => isMeant(name));
+    const offered = (DEVICES * REGISTERS * seconds * 1000) / INTERVAL_MS;
     console.log(
-      `report by exception: CPU ${ratioOf(changes)} times with everything changing (goal 1.1), ${ratioOf(few)} with ${CHANGING} of ${REGISTERS} registers changing (goal 0.5)`,
+      `${os.cpus().length} × ${os.cpus()[0]?.model.trim()}, ${rounds} rounds, ${seconds} s after ${WARM_UP_MS / 1000} s, offered ${offered} values`,
     );
-    console.log(
-      `CPU ratio ${(ours.cpuPercent / bare.cpuPercent).toFixed(2)} (budget 2), RSS of the collector ${ours.figures.rssMiB.toFixed(0)} MiB (budget 150)`,
-    );
+    const found = await inTurns(sides, rounds);
+    for (const [name, measured] of found) print(name, measured, offered);
+    printRatios(found);
   } finally {
     for (const process of children) process.kill("SIGKILL");
   }
 }
+
+/** Figures of each side by round. A side that cannot be measured here is named and left out of all rounds. */
+async function inTurns(sides: readonly Side[], rounds: number): Promise<ReadonlyMap<string, readonly Measured[]>> {
+  const found = new Map<string, Measured[]>(sides.map(({ name }) => [name, []]));
+  for (let round = 0; round < rounds; round++) {
+    for (const { name, measure } of round % 2 === 0 ? sides : [...sides].reverse()) {
+      const measured = found.get(name);
+      if (!measured) continue;
+      try {
+        measured.push(await measure());
+      } catch (error) {
+        console.log(`  ${name} is left out (${error instanceof Error ? error.message : String(error)})`);
+        found.delete(name);
+      }
+    }
+  }
+  return found;
+}
+
+const perValueNs = ({ cpuMs, values }: Measured): number => (cpuMs * 1e6) / values;
+
+function print(name: string, measured: readonly Measured[], offered: number): void {
+  const of = (pick: (one: Measured) => number, digits: number) => spread(measured.map(pick), digits);
+  console.log(
+    `${name}: CPU ${of(({ cpuMs, elapsedMs }) => (cpuMs / elapsedMs) * 100, 1)} % of a core, ${of(perValueNs, 0)} ns a value, ` +
+      `RSS ${of(({ figures }) => figures.rssMiB, 0)} MiB, PSS ${of(({ pssMiB }) => pssMiB, 0)} MiB, ` +
+      `${of(({ values }) => (values / offered) * 100, 0)} % of the values at the broker${measured.map(({ note }) => note).join("")}`,
+  );
+}
+
+/** Like with like: as installed with all, and with a side that has as many requests in flight. */
+const PAIRS: readonly (readonly [string, string, string])[] = [
+  ["collector", "bare script", "1.1 pipelined, 1.5 not"],
+  ["collector", "bare script with the collector's flags", ""],
+  ["collector, 1 in flight", "bare script", "1.5"],
+  [`collector, ${WINDOW} in flight`, `bare script, ${WINDOW} in flight`, "1.1"],
+  ["collector", "bare script, SQLite FULL", ""],
+  [`collector, ${WINDOW} in flight`, `bare script, ${WINDOW} in flight, SQLite FULL`, ""],
+  ["collector", "Node-RED", "0.35 pipelined, 0.5 not"],
+  ["collector, 1 in flight", "Node-RED", "0.5"],
+  ["collector, 1 in flight", "C", ""],
+  ["collector, report changes", "collector", "1.1"],
+];
+
+function printRatios(found: ReadonlyMap<string, readonly Measured[]>): void {
+  for (const [name, other, budget] of PAIRS) {
+    const [ours, theirs] = [found.get(name), found.get(other)];
+    if (!ours?.length || !theirs?.length) continue;
+    const ratios = ours.flatMap((one, round) => (theirs[round] ? [perOffered(name, one) / perOffered(name, theirs[round])] : []));
+    console.log(`${name}, next to ${other}: CPU ${spread(ratios, 2)} times${budget && ` (budget ${budget})`}`);
+  }
+  const [few, all] = [found.get("collector, report changes, few change"), found.get("collector")];
+  if (!few?.length || !all?.length) return;
+  console.log(
+    `report by exception, ${CHANGING} of ${REGISTERS} change: CPU ${(median(few.map(({ cpuMs }) => cpuMs)) / median(all.map(({ cpuMs }) => cpuMs))).toFixed(2)} times (budget 0.5)`,
+  );
+}
+
+/** CPU per value; by exception per time, since fewer values are meant to come. */
+const perOffered = (name: string, one: Measured): number => (name.includes("report changes") ? one.cpuMs / one.elapsedMs : perValueNs(one));
 
 /**
  * A source's readouts begin at a phase of its interval that its uuid decides, and how many answers come in one turn of the event loop
@@ -73,121 +141,45 @@ function sameIdentifiers(): void {
   syncBuiltinESMExports();
 }
 
-const print = (name: string, { cpuPercent, figures, values }: Measured) =>
-  console.log(
-    `${name.padEnd(12)} CPU ${cpuPercent.toFixed(1).padStart(6)} % of a core   RSS ${figures.rssMiB.toFixed(0).padStart(4)} MiB (peak ${figures.peakRssMiB.toFixed(0)})   ${values} values at the broker`,
-  );
-
-async function measureBare(
-  children: ChildProcess[],
-  broker: ChildProcess,
-  brokerPort: number,
-  ports: readonly number[],
-): Promise<Measured> {
-  const [bare] = await child<string>(
-    children,
-    ["test/bench/bare.ts", ...[brokerPort, REGISTERS, INTERVAL_MS, ...ports].map(String)],
-    PLAIN_NODE,
-  );
-  const measured = await measure(bare.pid ?? 0, broker);
-  bare.kill("SIGKILL");
-  return measured;
-}
-
-async function measureCollector(
-  children: ChildProcess[],
-  broker: ChildProcess,
-  brokerPort: number,
-  ports: readonly number[],
-  report: "all" | "changes" = "all",
-): Promise<Measured> {
-  const dir = mkdtempSync(path.join(os.tmpdir(), "collector-bench-"));
-  const collector = randomUUID();
-  const keysDir = path.join(dir, "keys");
-  const site = await startApiServer({
-    databaseFile: path.join(dir, "api.db"),
-    keysDir,
-    listen: "127.0.0.1:0",
-    collector,
-    readoutIntervalUnit: "milliseconds",
-    publishIntervalUnit: "seconds",
-    version: "bench",
-    values: { maxBytes: 2 ** 20, maxAgeMs: 3_600_000 },
-    log: silentLog,
-  });
+async function measurePeer(peer: Peer, broker: ChildProcess, seconds: number, perf: boolean): Promise<Measured> {
+  const running = await peer.start();
   try {
-    const api = apiOf(site.url, readFileSync(path.join(keysDir, "admin.key"), "utf8").trim());
-    mkdirSync(path.join(dir, "variables"));
-    const csv = `name;address\n${Array.from({ length: REGISTERS }, (_, i) => `r${i};holding:${i}`).join("\n")}\n`;
-    await api.post("/v2/data-sinks", {
-      name: "bench",
-      collector,
-      details: { type: "mqtt", host: "127.0.0.1", port: brokerPort, topic: "bench/{source}" },
-    });
-    for (const port of ports) {
-      const name = `machine-${port}`;
-      writeFileSync(path.join(dir, "variables", `${name}.csv`), csv);
-      const { uuid } = await api.post("/v2/data-sources", {
-        name,
-        collector,
-        machine: randomUUID(),
-        details: { type: "modbus_tcp", host: "127.0.0.1", port, ephemeral_connections: false },
-      });
-      await api.patch(`/v2/data-sources/${uuid}`, { readout_interval: INTERVAL_MS });
-    }
-    const ours = await startCollector({
-      dir,
-      command: [NODE, path.join(ROOT, "dist/main.js")],
-      settings: {
-        collector,
-        readout_interval_unit: "milliseconds",
-        api: { url: site.url, key_file: path.join(keysDir, "collector.key") },
-        sources: Object.fromEntries(ports.map((port) => [`machine-${port}`, { report }])),
-      },
-    });
-    children.push(ours.child);
-    return await measure(ours.pid, broker, async () => {
-      const status = await ours.status();
-      const ledger = status.sinks[0]?.ledger;
-      const overruns = status.sources.reduce((sum, s) => sum + s.counters.overruns, 0);
-      console.log(
-        `collector's ledger: accepted ${ledger?.accepted}, delivered ${ledger?.delivered}, pending ${ledger?.pending}, dropped ${JSON.stringify(ledger?.dropped)}; overruns ${overruns}`,
-      );
-      await ours.stop();
-    });
+    await delay(WARM_UP_MS);
+    return { ...(await withValues(broker, () => stretchOf(running.pid, seconds, perf))), note: "" };
   } finally {
-    await site.close();
-    rmSync(dir, { recursive: true, force: true });
+    running.stop();
   }
 }
 
-async function measure(pid: number, broker: ChildProcess, atEnd: () => Promise<void> = async () => {}): Promise<Measured> {
-  await seconds(WARM_UP_S);
-  const [before, valuesBefore] = [figuresOf(pid), await valuesAt(broker)];
-  const began = performance.now();
-  await seconds(MEASURE_S);
-  const [after, valuesAfter] = [figuresOf(pid), await valuesAt(broker)];
-  const cpuPercent = ((after.cpuMs - before.cpuMs) / (performance.now() - began)) * 100;
-  await atEnd();
-  return { cpuPercent, figures: after, values: valuesAfter - valuesBefore };
+async function measureProduct(plant: Plant, settings: ProductPlan["settings"], seconds: number, perf: boolean): Promise<Measured> {
+  const measured: Measured[] = [];
+  const plan: ProductPlan = {
+    sources: DEVICES,
+    values: REGISTERS,
+    intervalMs: INTERVAL_MS,
+    warmUpMs: WARM_UP_MS,
+    plant,
+    ...(settings && { settings }),
+  };
+  await withProduct(
+    plan,
+    () => ({}),
+    async ({ collector, broker }) => {
+      const stretch = await withValues(broker, () => stretchOf(collector.pid, seconds, perf));
+      const { skipped, dropped } = await readoutsOf(collector);
+      measured.push({ ...stretch, note: skipped + dropped === 0 ? "" : `; ${skipped} readouts skipped, ${dropped} values dropped` });
+    },
+  );
+  const [one] = measured;
+  if (!one) throw new Error("the collector was not measured");
+  return one;
 }
 
-const seconds = (s: number) => new Promise((done) => setTimeout(done, s * 1000));
-
-/** Values that the broker has taken so far; it counts them itself. */
-function valuesAt(broker: ChildProcess): Promise<number> {
-  return new Promise((done) => {
-    broker.stdout?.once("data", (text: Buffer) => done(Number(text.toString())));
-    broker.stdin?.write("?");
-  });
-}
-
-async function child<T>(children: ChildProcess[], args: readonly string[], node = NODE): Promise<[ChildProcess, T]> {
-  const process = spawn(node, [...args], { cwd: ROOT, stdio: ["pipe", "pipe", "inherit"] });
-  children.push(process);
-  const line = await new Promise<string>((done, fail) => {
-    process.stdout.once("data", (text: Buffer) => done(text.toString()));
-    process.once("exit", (code) => fail(new Error(`${args[0]} ended with ${code}`)));
-  });
-  return [process, line.trim().startsWith("[") || line.trim().startsWith("{") ? (JSON.parse(line) as T) : (line as T)];
+/** With the values that the broker took meanwhile; it counts them itself. */
+async function withValues(broker: ChildProcess, measure: () => Promise<Stretch>): Promise<Stretch & { readonly values: number }> {
+  const before = await ask<number>(broker);
+  const stretch = await measure();
+  const values = (await ask<number>(broker)) - before;
+  if (values === 0) throw new Error("no value reached the broker");
+  return { ...stretch, values };
 }

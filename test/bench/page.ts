@@ -4,7 +4,7 @@ import { DESKTOP } from "../support/chromium/visit.ts";
 import type { CollectorProcess } from "../support/collector-process.ts";
 import { freePort } from "../support/free-port.ts";
 import { figuresOf, threadCpuMs } from "../support/process-figures.ts";
-import { ask, child, NODE, readoutsOf, withProduct } from "./product.ts";
+import { ask, build, child, NODE, readoutsOf, withProduct } from "./product.ts";
 
 const SOURCES = 1000;
 const VIEWERS = 10;
@@ -32,10 +32,11 @@ interface Stretch {
 
 /** What viewers of the page cost the thread that reads: stretches with and without them take turns, so that both see the same machine. */
 export async function benchPage(): Promise<void> {
+  build();
   const port = await freePort();
   const url = `http://127.0.0.1:${port}`;
   await withProduct(
-    SOURCES,
+    { sources: SOURCES },
     () => ({ pagePort: port }),
     async ({ collector, children }) => {
       const browser = isChromiumMissing ? undefined : await TestBrowser.start(NICE);

@@ -4,7 +4,7 @@ import path from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import type { CollectorProcess } from "../support/collector-process.ts";
 import { figuresOf } from "../support/process-figures.ts";
-import { NODE, readoutsOf, withProduct } from "./product.ts";
+import { build, NODE, readoutsOf, withProduct } from "./product.ts";
 
 const MEASURE_MS = 15_000;
 
@@ -52,12 +52,13 @@ interface Collection {
 
 /** The product alone, and beside a process that takes a whole core. */
 export async function benchProductTimers(count: number): Promise<void> {
+  build();
   const gcFolderOf = (dir: string): string => path.join(dir, "gc");
   const options = (dir: string) => {
     mkdirSync(gcFolderOf(dir));
     return { env: { NODE_OPTIONS: `--import=data:text/javascript,${encodeURIComponent(GC_PROBE)}`, BENCH_GC_FOLDER: gcFolderOf(dir) } };
   };
-  await withProduct(count, options, async ({ collector, dir, children }) => {
+  await withProduct({ sources: count }, options, async ({ collector, dir, children }) => {
     await measure("alone", collector, gcFolderOf(dir));
     const stillFile = path.join(dir, "still");
     children.push(spawn(NODE, ["-e", NEIGHBOUR, stillFile], { stdio: "ignore" }));

@@ -163,6 +163,8 @@ export const MUTATIONS: readonly Mutation[] = [
     "if (body < 0 || u16(frame, 2) !== body)",
     "if (body < 0)",
   ),
+  mutation("drivers/vendor_a/pccc/fence.ts", "the fence lets typed writes of a PLC-5 pass", "case FILES.typedRead:", "case 0x67:"),
+  mutation("drivers/vendor_a/pccc/frames.ts", "a late answer is taken", "if (answered !== tns)", "if (answered < tns)"),
   mutation("drivers/vendor_a/cip.ts", "odd names are not padded", "2 + name.length + (name.length & 1)", "2 + name.length"),
   mutation("drivers/vendor_gateway/quality.ts", "sub-statuses are lost", "const STATUS = 0xfc;", "const STATUS = 0xc0;"),
   mutation("drivers/opcua/fence.ts", "the fence lets Write pass", '[826, "Publish"],', '[826, "Publish"],\n  [673, "Write"],'),

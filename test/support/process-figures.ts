@@ -20,6 +20,10 @@ export function figuresOf(pid: number): ProcessFigures {
   return { cpuMs: (Number(fields[11]) + Number(fields[12])) * TICK_MS, rssMiB: mib("VmRSS"), peakRssMiB: mib("VmHWM") };
 }
 
+/** Its part of what is resident, MiB: a page that several processes share counts by their number. The kernel walks all pages for it. */
+export const pssMiBOf = (pid: number): number =>
+  Number(/^Pss:\s+(\d+) kB/m.exec(readFileSync(`/proc/${pid}/smaps_rollup`, "utf8"))?.[1] ?? 0) / 1024;
+
 /** Time that one thread of a process has had a processor so far; the first thread has the number of the process. */
 export const threadCpuMs = (pid: number, thread = pid): number =>
   Number(readFileSync(`/proc/${pid}/task/${thread}/schedstat`, "utf8").split(" ", 1)[0]) / 1e6;

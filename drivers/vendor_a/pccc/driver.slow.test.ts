@@ -1,5 +1,6 @@
 import { afterEach, describe, expect, it } from "vitest";
 import { silentLog } from "../../../src/model/context.ts";
+import { startFaultProxy } from "../../../test/support/fault-proxy.ts";
 import { openPlanned } from "../../../test/support/planned.ts";
 import type { DriverContext, Point } from "../../driver.ts";
 import { typeOf } from "../../driver.ts";
@@ -73,6 +74,16 @@ describe.each(["slc", "micrologix", "plc5"] as const)("%s", (family) => {
     expect(device.violations).toEqual([]);
     await session.close();
     expect(device.manager.size).toBe(0);
+  });
+
+  it("is read the same, byte by byte", async () => {
+    const filled = filledFiles(family);
+    const device = await start({ cpu: fileCpu(family, filled), behind: "dhp" });
+    const proxy = await startFaultProxy(device.port);
+    closing.push(() => proxy.close());
+    proxy.fault = "split";
+    const variables = filled.variables.slice(-12);
+    expect(await (await open(proxy.port, variables, { path: "1,3,A:12" })).values()).toEqual(variables.map(({ value }) => value));
   });
 
   it("is read as the setting says, whatever the controller says", async () => {

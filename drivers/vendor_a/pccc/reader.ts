@@ -106,31 +106,44 @@ export class FileReader {
     const bytes = piece.count * kind.bytes;
     const isTyped = isTypedFamily(item.family) && !this.#byWords;
     const describe = (): string => nameOf({ ...item, ...piece });
-    return this.#channel.ask<Refused | undefined>(ctx, describe, this.#command(item, piece), (reply, done, refuse) => {
-      if (reply.status !== GOOD) {
-        done({ status: reply.status, extended: reply.extended });
+    return this.#channel.ask<Refused | undefined>(
+      ctx,
+      describe,
+      readCommand(item, piece, { isBySlot: this.#bySlot, isByWords: this.#byWords }),
+      (reply, done, refuse) => {
+        if (reply.status !== GOOD) {
+          done({ status: reply.status, extended: reply.extended });
+          return undefined;
+        }
+        const from = isTyped ? typedData(reply, kind, piece.count) : reply.at;
+        if (typeof from === "string") return from;
+        if (from instanceof FaultError) {
+          refuse(new FaultError(from.fault, `${describe()}: ${from.message}`));
+          return undefined;
+        }
+        if (reply.end - from !== bytes) return `${reply.end - from} bytes answer a read of ${bytes}`;
+        reply.bytes.copy(data, at, from, reply.end);
+        done(undefined);
         return undefined;
-      }
-      const from = isTyped ? typedData(reply, kind, piece.count) : reply.at;
-      if (typeof from === "string") return from;
-      if (from instanceof FaultError) {
-        refuse(new FaultError(from.fault, `${describe()}: ${from.message}`));
-        return undefined;
-      }
-      if (reply.end - from !== bytes) return `${reply.end - from} bytes answer a read of ${bytes}`;
-      reply.bytes.copy(data, at, from, reply.end);
-      done(undefined);
-      return undefined;
-    });
+      },
+    );
   }
+}
 
-  #command({ family, kind, file, slot }: FileItem, { start, count }: Piece): Buffer {
-    const bytes = count * kind.bytes;
-    if (isTypedFamily(family))
-      return this.#byWords ? wordRangeRead({ file, element: start, bytes }) : typedRead({ file, element: start, count });
-    const code = this.#bySlot && kind.otherCode !== undefined ? kind.otherCode : kind.code;
-    return logicalRead({ bytes, file, code, element: slot ?? start, sub: slot === undefined ? 0 : start });
-  }
+/** The ways of asking that a controller may not know. */
+export interface Ways {
+  /** Inputs and outputs have the codes "by slot". */
+  readonly isBySlot: boolean;
+  /** Word range reads in the place of typed reads. */
+  readonly isByWords: boolean;
+}
+
+/** The command that reads a piece of an item. Pure. */
+export function readCommand({ family, kind, file, slot }: FileItem, { start, count }: Piece, { isBySlot, isByWords }: Ways): Buffer {
+  const bytes = count * kind.bytes;
+  if (isTypedFamily(family)) return isByWords ? wordRangeRead({ file, element: start, bytes }) : typedRead({ file, element: start, count });
+  const code = isBySlot && kind.otherCode !== undefined ? kind.otherCode : kind.code;
+  return logicalRead({ bytes, file, code, element: slot ?? start, sub: slot === undefined ? 0 : start });
 }
 
 const isTypedFamily = (family: FileFamily): boolean => family === "plc5" || family === "logix";

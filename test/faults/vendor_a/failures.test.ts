@@ -1,4 +1,5 @@
 import { describeFailures } from "../support/failures.ts";
+import { FILE_ROWS } from "./file-rows.ts";
 import { createBench, ROWS } from "./rows.ts";
 
 describeFailures({
@@ -10,7 +11,8 @@ describeFailures({
     everything: "A whole request is refused",
     tag: "One tag",
     variable: "A variable of an NJ or NX controller",
+    files: "Data files",
   },
-  rows: ROWS,
+  rows: [...ROWS, ...FILE_ROWS],
   createBench,
 });

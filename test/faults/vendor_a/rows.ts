@@ -22,7 +22,7 @@ export interface Bench {
   later(work: () => unknown): void;
 }
 
-export type Row = FailureRow<Bench, "network" | "connection" | "everything" | "tag" | "variable">;
+export type Row = FailureRow<Bench, "network" | "connection" | "everything" | "tag" | "variable" | "files">;
 
 export function createBench(): Bench & { close(): Promise<void> } {
   const steps: (() => unknown)[] = [];
@@ -51,7 +51,7 @@ interface Asked {
 const ctx = () => ({ signal: new AbortController().signal, log: silentLog, timeouts: { nameMs: 1000, connectMs: 1000, answerMs: 500 } });
 
 /** Connects, looks the tags up and reads them in one request; gives what the first ends with. */
-async function readOnce(
+export async function readOnce(
   bench: Bench,
   port: number,
   { local = {}, tags = ["Shown"], before }: Asked = {},
