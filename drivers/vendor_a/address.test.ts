@@ -27,6 +27,8 @@ describe("addresses", () => {
     ["Arr {10}", { steps: ["Arr"], count: 10 }],
     ["Local:1:I.Data", { steps: ["Local:1:I", "Data"] }],
     ["_under_score9", { steps: ["_under_score9"] }],
+    ["Zähler_温度[1,2].Größe", { steps: ["Zähler_温度", [1, 2], "Größe"] }],
+    ["A".repeat(127), { steps: ["A".repeat(127)] }],
   ])("takes %s", (text, parts) => {
     const { address, type } = parse(text);
     expect(address).toEqual({ encoding: "windows-1252", program: undefined, bit: undefined, count: undefined, ...parts });
@@ -46,6 +48,8 @@ describe("addresses", () => {
     "Tag.",
     "9Tag",
     "Tag[1][2]",
+    "T-g",
+    "Ä".repeat(50).concat("-"),
   ])("refuses %s", (text) => {
     expect(() => parse(text)).toThrow(
       expect.objectContaining({ fault: "address_invalid", message: expect.stringContaining(JSON.stringify(text)) }),

@@ -4,6 +4,7 @@ import { type CodingName, codingOf, parseCoded } from "../lib/coded-numbers.ts";
 import type { Encoding } from "../lib/encoding.ts";
 import { addressInvalid, typeMismatch } from "../lib/text.ts";
 import type { Place } from "./locate.ts";
+import type { VariablePlace } from "./omron/locate.ts";
 import type { CipSettings } from "./settings.ts";
 
 /** A tag by its name, and what of it. Names as they were typed: the controller does not mind their case. */
@@ -17,6 +18,8 @@ export interface CipAddress {
   readonly count: number | undefined;
   /** Once it is looked up. */
   readonly place?: Place;
+  /** Once it is looked up in an NJ or NX controller. */
+  readonly variable?: VariablePlace;
   /** Its bytes are read as they come, instead of the value. */
   readonly isRaw?: true;
   /** Coding of decimal digits in a whole number. */
@@ -29,9 +32,10 @@ export type Step = string | readonly number[];
 
 const FORM =
   "expected for example Tag, Program:Main.Tag, Tag[3], Tag[1,2], Tag.Member.Sub[2], a bit such as Tag.5, or Tag[0]{10} for ten elements";
-const NAME = /^[A-Za-z_][A-Za-z0-9_]{0,39}$/;
+/** Letters of any script, as NJ and NX controllers have them; a Logix controller refuses what it does not know. */
+const NAME = /^[\p{L}_][\p{L}\p{M}\p{N}_]{0,126}$/u;
 /** Tags of modules: `Local:1:I`. The last part names a connection, not an element (`N7:0`) or a type (`Tag:REAL`), which other tools write. */
-const ROOT = /^[A-Za-z_][A-Za-z0-9_]{0,39}(?::[A-Za-z0-9_]{1,40}){0,3}$/;
+const ROOT = /^(?:[\p{L}_][\p{L}\p{M}\p{N}_]{0,126}|[A-Za-z_][A-Za-z0-9_]{0,39}(?::[A-Za-z0-9_]{1,40}){1,3})$/u;
 const NOT_A_MODULE = /:(?:\d+|BOOL|U?[SDL]?INT|L?REAL|BYTE|[DL]?WORD|STRING|INTEGER|FLOAT|BIT|BCD|ASCII|STATUS)$/;
 const PROGRAM = /^Program:[A-Za-z_][A-Za-z0-9_]{0,39}$/i;
 const PART = /^([^[\]]*)(?:\[([^[\]]*)\])?$/;
@@ -90,6 +94,7 @@ function parseOwn(text: string, type: DataType | undefined): Parsed {
 
 /** The bytes of a variable that was looked up. The controller says its type, and has one order: the least significant byte first. Pure. */
 export function wireOf(address: CipAddress): WirePlaces<CipAddress> | undefined {
+  if (address.variable) return variableWire(address, address.variable);
   if (!address.place) return undefined;
   const form = address.place.sources.at(-1)?.bit === undefined ? undefined : "the bytes that hold the bits";
   return {
@@ -98,6 +103,13 @@ export function wireOf(address: CipAddress): WirePlaces<CipAddress> | undefined 
     orders: [],
   };
 }
+
+/** A BOOL is two bytes, a bit is in its number. */
+const variableWire = (address: CipAddress, { bit }: VariablePlace): WirePlaces<CipAddress> => ({
+  bytes: { address: { ...address, isRaw: true }, type: { scalar: "uint8", count: 1 } },
+  ...(bit !== undefined && { form: "the bytes that hold the bit" }),
+  orders: [],
+});
 
 function withoutWord({ word: _, ...type }: DataType): DataType {
   return type;

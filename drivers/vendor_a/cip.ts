@@ -42,7 +42,7 @@ const ELEMENT_16 = 0x29;
 const ELEMENT_32 = 0x2a;
 const SYMBOL = 0x91;
 
-/** Names are ASCII; `[3]` and `[1,2]` are one element segment a number. Throws RangeError where a name or the path is too long. */
+/** Names are UTF-8; `[3]` and `[1,2]` are one element segment a number. Throws RangeError where a name or the path is too long. */
 export function tagPath(segments: readonly (string | number)[]): Buffer {
   const parts = segments.map((segment) => (typeof segment === "string" ? symbolSegment(segment) : elementSegment(segment)));
   const path = Buffer.concat(parts);
@@ -51,11 +51,12 @@ export function tagPath(segments: readonly (string | number)[]): Buffer {
 }
 
 function symbolSegment(name: string): Buffer {
-  if (name.length > 255) throw new RangeError(`a name of ${name.length} characters`);
-  const segment = Buffer.alloc(2 + name.length + (name.length & 1));
+  const bytes = Buffer.byteLength(name);
+  if (bytes > 255) throw new RangeError(`a name of ${bytes} bytes`);
+  const segment = Buffer.alloc(2 + bytes + (bytes & 1));
   segment[0] = SYMBOL;
-  segment[1] = name.length;
-  segment.write(name, 2, "latin1");
+  segment[1] = bytes;
+  segment.write(name, 2);
   return segment;
 }
 
@@ -71,7 +72,7 @@ function elementSegment(index: number): Buffer {
 /** How long the element segment of an index is. */
 export const elementBytes = (index: number): number => (index < 0x100 ? 2 : index < 0x1_0000 ? 4 : 6);
 
-function instancePath(cls: number, instance: number): Buffer {
+export function instancePath(cls: number, instance: number): Buffer {
   if (instance < 0x1_0000) return Buffer.of(CLASS_8, cls, INSTANCE_16, 0, instance & 0xff, instance >> 8);
   const path = Buffer.alloc(8);
   path.set([CLASS_8, cls, INSTANCE_32, 0]);

@@ -2,19 +2,21 @@ import { atOnce, type Steps } from "../../src/base/timer.ts";
 import { DETAILS, type VendorADetails } from "../../src/model/details.ts";
 import { defineDriver, type Point } from "../driver.ts";
 import { parseType, wireOf } from "./address.ts";
+import { connect, endpointOf } from "./connect.ts";
 import { facts } from "./facts.ts";
 import { frameWords } from "./frame-words.ts";
+import { isVariableRead, planVariables } from "./omron/plan.ts";
 import { parseAddress } from "./parse.ts";
 import { fileWire } from "./pccc/address.ts";
 import { planFileSteps } from "./pccc/plan.ts";
 import { describeRead, planSteps as planTagSteps } from "./plan.ts";
-import { CipSession, endpointOf } from "./session.ts";
 import { type CipSettings, MOST_FILE_BYTES, settingsSchema } from "./settings.ts";
 import { type AnyAddress, type AnyRead, byVariantSteps, isFileAddress, isFileRead, type VendorALimits } from "./variants.ts";
 
 function* planSteps(points: readonly Point<AnyAddress>[], limits: VendorALimits, apart?: ReadonlySet<Point>): Steps<AnyRead[]> {
   const { tags, files } = yield* byVariantSteps(points);
-  const reads: AnyRead[] = yield* planTagSteps(tags, limits, apart);
+  // A session has one kind of controller, where all of its tags were looked up.
+  const reads: AnyRead[] = tags[0]?.address.variable ? yield* planVariables(tags, limits, apart) : yield* planTagSteps(tags, limits, apart);
   for (const read of yield* planFileSteps(files, limits, apart)) reads.push(read);
   return reads;
 }
@@ -45,11 +47,15 @@ export default defineDriver<VendorADetails, CipSettings, AnyAddress, AnyRead, Ve
     settings.path === "auto" ? [] : [{ words: "path auto", fields: ["path=auto"], details, settings: { ...settings, path: "auto" } }],
   parseType,
   parseAddress,
-  describe: (request) => (isFileRead(request) ? request.item.name : describeRead(request)),
+  describe: (request) =>
+    isFileRead(request) ? request.item.name : isVariableRead(request) ? request.variable.name : describeRead(request),
   frameWords,
   wireOf: (address) => (isFileAddress(address) ? fileWire(address) : wireOf(address)),
-  answerBytes: (request) => (isFileRead(request) ? request.item.bytes : request.items.reduce((sum, { bytes }) => sum + bytes, 0)),
+  answerBytes(request) {
+    if (isFileRead(request)) return request.item.bytes;
+    return isVariableRead(request) ? request.variable.bytes : request.items.reduce((sum, { bytes }) => sum + bytes, 0);
+  },
   plan: (points, limits, apart) => atOnce(planSteps(points, limits, apart)),
   planSteps,
-  connect: (input, ctx) => CipSession.connect(input, ctx),
+  connect,
 });

@@ -2,7 +2,7 @@ import type { TypeFacts } from "../facts.ts";
 
 export const facts = {
   type: "vendor_a",
-  title: "EtherNet/IP (Logix, Micro800, MicroLogix, SLC 500, PLC-5)",
+  title: "EtherNet/IP (Logix, Micro800, MicroLogix, SLC 500, PLC-5, Omron NJ/NX)",
   standardPort: 44_818,
   tradeWords: [
     "ethernetip",
@@ -20,6 +20,10 @@ export const facts = {
     "allenbradley",
     "rockwell",
     "ab",
+    "sysmac",
+    "nj501",
+    "nx102",
+    "njnx",
   ],
   created: { name: "packer-1", details: { type: "vendor_a", host: "192.168.0.11" } },
   examples: {

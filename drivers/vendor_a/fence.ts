@@ -2,6 +2,7 @@ import type { Fence } from "../lib/exchange.ts";
 import { SERVICE } from "./cip.ts";
 import { COMMAND, HEADER_BYTES, REQUEST_AT, UNIT_AT } from "./frames.ts";
 import { MANAGER_SERVICE } from "./manager.ts";
+import { CLASS, DATA_SEGMENT_BYTES, LIST_VARIABLES } from "./omron/objects.ts";
 import { checkCommand, checkEnveloped, isDhpChannel, isToNode } from "./pccc/fence.ts";
 import { DHP_HEADER_BYTES, EXECUTE } from "./pccc/frames.ts";
 
@@ -82,7 +83,10 @@ function checkRequest(bytes: Uint8Array, from: number, to: number, isOuter: bool
   if (to - from < 2 || length < 0) return "half a CIP request";
   switch (service) {
     case SERVICE.attributesAll:
-      if (length === 0 && isObject(bytes, from, 0x01)) return true;
+      if (length === 0 && (isObject(bytes, from, 0x01) || isDescription(bytes, path, data))) return true;
+      break;
+    case LIST_VARIABLES:
+      if (length === 10 && isInstance(bytes, path, data, CLASS.names)) return true;
       break;
     case SERVICE.attributeList:
       if (length === 2 + u16(bytes, data) * 2 && (isObject(bytes, from, 0xac) || isInstance(bytes, path, data, 0x6c))) return true;
@@ -91,7 +95,8 @@ function checkRequest(bytes: Uint8Array, from: number, to: number, isOuter: bool
       if (length === 2 + u16(bytes, data) * 2 && isInstance(bytes, afterSymbol(bytes, path), data, 0x6b)) return true;
       break;
     case SERVICE.readTag:
-      if ((length === 2 && isTag(bytes, path, data)) || (length === 6 && isInstance(bytes, path, data, 0x6c))) return true;
+      if (length === 2 && (isTag(bytes, path, data) || (isPart(bytes, path, data) && u16(bytes, data) === 1))) return true;
+      if (length === 6 && isInstance(bytes, path, data, 0x6c)) return true;
       break;
     case SERVICE.readFragment:
       if (length === 6 && isTag(bytes, path, data)) return true;
@@ -124,6 +129,16 @@ function checkMultiple(bytes: Uint8Array, data: number, to: number): true | stri
 function isInstance(bytes: Uint8Array, at: number, end: number, cls: number): boolean {
   if (bytes[at] !== 0x20 || bytes[at + 1] !== cls) return false;
   return (bytes[at + 2] === 0x25 && end === at + 6) || (bytes[at + 2] === 0x26 && end === at + 8);
+}
+
+/** A variable or a type of an NJ or NX controller. */
+const isDescription = (bytes: Uint8Array, path: number, end: number): boolean =>
+  isInstance(bytes, path, end, CLASS.variable) || isInstance(bytes, path, end, CLASS.type);
+
+/** A variable, and behind it a simple data segment: offset and size. */
+function isPart(bytes: Uint8Array, path: number, end: number): boolean {
+  const segment = end - DATA_SEGMENT_BYTES;
+  return segment > path && bytes[segment] === 0x80 && bytes[segment + 1] === 3 && isTag(bytes, path, segment);
 }
 
 function afterSymbol(bytes: Uint8Array, at: number): number {

@@ -2,6 +2,7 @@ import { emptyReply, OFFSET_BYTES, parseReply, REPLY, SERVICE, STATUS } from "./
 import { fence, isObject } from "./fence.ts";
 import { COMMAND, messageLength, parseAnswer, REQUEST_AT, UNIT_AT } from "./frames.ts";
 import { MANAGER_SERVICE } from "./manager.ts";
+import { CLASS, DATA_SEGMENT_BYTES, LIST_VARIABLES } from "./omron/objects.ts";
 import { isToNode } from "./pccc/fence.ts";
 import { EXECUTE } from "./pccc/frames.ts";
 import { envelopeReplyWords, envelopeWords, fromNodeWords, toNodeWords } from "./pccc/words.ts";
@@ -20,9 +21,13 @@ const SERVICE_WORDS: Readonly<Record<number, string>> = {
   [SERVICE.readTag]: "Read Tag",
   [SERVICE.readFragment]: "Read Tag Fragmented",
   [SERVICE.listInstances]: "list of tags",
+  [LIST_VARIABLES]: "list of variables",
   [EXECUTE]: "Execute PCCC",
   ...MANAGER_WORDS,
 };
+
+const CLASS_WORDS: Readonly<Record<number, string>> = { [CLASS.variable]: "type of variable", [CLASS.type]: "type" };
+const DATA_SEGMENT = 0x80;
 
 /** See `Driver.frameWords`. */
 export function frameWords(frame: Buffer, direction: "out" | "in"): string | undefined {
@@ -57,6 +62,8 @@ function cipWords(cip: Buffer): string {
   const words = SERVICE_WORDS[service] ?? `service 0x${service.toString(16)}`;
   const pathEnd = 2 + (cip[1] ?? 0) * 2;
   const tag = tagOf(cip.subarray(2, pathEnd));
+  if (service === SERVICE.attributesAll && CLASS_WORDS[cip[3] ?? 0] !== undefined)
+    return `${CLASS_WORDS[cip[3] ?? 0]} ${cip.readUIntLE(6, pathEnd - 6)}`;
   if (service === SERVICE.readTag && tag === undefined) return "definition of a template";
   if (service === SERVICE.readTag || service === SERVICE.readFragment) {
     const count = cip.readUInt16LE(pathEnd);
@@ -73,6 +80,7 @@ function cipWords(cip: Buffer): string {
 function tagOf(path: Buffer): string | undefined {
   if (path[0] !== 0x91) return undefined;
   let name = "";
+  let part = "";
   let elements: number[] = [];
   const close = (): void => {
     if (elements.length > 0) name += `[${elements.join(",")}]`;
@@ -83,8 +91,11 @@ function tagOf(path: Buffer): string | undefined {
     if (kind === 0x91) {
       close();
       const length = path[at + 1] ?? 0;
-      name += `${name === "" ? "" : "."}${path.toString("latin1", at + 2, at + 2 + length)}`;
+      name += `${name === "" ? "" : "."}${path.toString("utf8", at + 2, at + 2 + length)}`;
       at += 2 + length + (length & 1);
+    } else if (kind === DATA_SEGMENT) {
+      part = `, ${path.readUInt16LE(at + 6)} bytes from byte ${path.readUInt32LE(at + 2)}`;
+      at += DATA_SEGMENT_BYTES;
     } else {
       const bytes = kind === 0x28 ? 1 : kind === 0x29 ? 2 : 4;
       elements.push(path.readUIntLE(at + (bytes === 1 ? 1 : 2), bytes));
@@ -92,7 +103,7 @@ function tagOf(path: Buffer): string | undefined {
     }
   }
   close();
-  return name;
+  return `${name}${part}`;
 }
 
 function answerWords(frame: Buffer): string | undefined {

@@ -26,6 +26,10 @@ export function parseIdentity(bytes: Buffer, at: number, end: number): Identity 
   };
 }
 
+/** ODVA's vendor list. */
+const OMRON = 47;
+
+export const isOmron = ({ vendor }: Pick<Identity, "vendor">): boolean => vendor === OMRON;
 export const isController = ({ deviceType }: Identity): boolean => deviceType === CONTROLLER;
 /** It is reached without a route, and takes no multiple service packets. */
 export const isMicro800 = ({ name }: Identity): boolean => /^2080/.test(name);

@@ -71,7 +71,8 @@ export class Messenger {
       this.#askAgainAt = performance.now() + this.#help.msLeft(CONNECTION.kind);
       return;
     }
-    const most = this.#target.isMicro800 ? Math.min(wanted, SMALL_BYTES) : wanted;
+    const { isMicro800, largestBytes = isMicro800 ? SMALL_BYTES : wanted } = this.#target;
+    const most = Math.min(wanted, largestBytes);
     const sizes = most > MAX_SMALL_BYTES ? [most, SMALL_BYTES] : [most];
     const opened = await this.#help.ask(CONNECTION, () => openConnection(this.#link, this.#target.route, sizes, ctx));
     if (opened === undefined) {

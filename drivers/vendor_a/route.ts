@@ -2,7 +2,7 @@ import { ReasonError } from "../../src/model/reason.ts";
 import type { DriverContext } from "../driver.ts";
 import { SilentHelp } from "../lib/silent-help.ts";
 import { identityRequest, STATUS } from "./cip.ts";
-import { type Identity, identityWords, isController, isMicro800, parseIdentity } from "./identity.ts";
+import { type Identity, identityWords, isController, isMicro800, isOmron, parseIdentity } from "./identity.ts";
 import { type CipLink, isRouteReply } from "./link.ts";
 import { DIRECT, type Route, routed, routeWords, slotRoute } from "./manager.ts";
 import { parsePath } from "./path.ts";
@@ -17,6 +17,8 @@ export interface Target {
   /** Undefined: it does not say. */
   readonly identity: Identity | undefined;
   readonly isMicro800: boolean;
+  /** Largest connection that such a controller grants, in bytes. Absent: as large as the settings say. */
+  readonly largestBytes?: number;
   /** A controller with data files and without tags. */
   readonly files?: FileTarget;
 }
@@ -42,6 +44,8 @@ export async function findTarget(link: CipLink, { path, family }: CipSettings, h
   if (path === "direct") return { route: DIRECT, identity, isMicro800: identity !== undefined && isMicro800(identity) };
   if (path !== "auto") return byPath(asker, path, family);
   if (identity && isMicro800(identity)) return { route: DIRECT, identity, isMicro800: true };
+  // The port is the controller's own.
+  if (identity && isOmron(identity)) return { route: DIRECT, identity, isMicro800: false };
   return new Backplane(asker, identity).find();
 }
 

@@ -1,30 +1,28 @@
 import { createYielder, inSlices } from "../../src/base/timer.ts";
-import type { VendorADetails } from "../../src/model/details.ts";
 import { messageOf } from "../../src/model/failure.ts";
 import { FaultError } from "../../src/model/fault.ts";
 import type { Reading } from "../../src/model/value.ts";
 import type { Warning } from "../../src/model/warning.ts";
-import type { ConnectInput, Discovered, DriverContext, Endpoint, Point, Prepared, Session } from "../driver.ts";
+import type { Discovered, DriverContext, Point, Prepared, Session } from "../driver.ts";
 import type { Connection } from "../lib/connection.ts";
-import { SilentHelp } from "../lib/silent-help.ts";
+import type { SilentHelp } from "../lib/silent-help.ts";
 import type { Take } from "../lib/tagged.ts";
-import { openTcp } from "../lib/tcp.ts";
 import { emptyReply, fragmentRequest, multipleRequest, type Reply, SERVICE, STATUS, walkMultiple } from "./cip.ts";
 import { Discovery } from "./discover.ts";
 import { HelpAgain } from "./help-again.ts";
-import { CipLink, type Packet } from "./link.ts";
+import type { CipLink, Packet } from "./link.ts";
 import { lookUp } from "./look-up.ts";
 import { Messenger } from "./messenger.ts";
+import { isVariableRead } from "./omron/plan.ts";
 import { EnvelopedChannel } from "./pccc/channel.ts";
 import { answerBytesOf } from "./pccc/family.ts";
 import { noFiles, placeFiles } from "./pccc/prepare.ts";
 import { FileReader } from "./pccc/reader.ts";
-import { FileSession } from "./pccc/session.ts";
 import { type CipItem, type CipRead, describeRead, maxDataBytes, typeHeaderBytes } from "./plan.ts";
 import { ProgramWatch } from "./program.ts";
 import { changeOf, Outcome } from "./readings.ts";
 import { refusalOf } from "./refusals.ts";
-import { findTarget, type Target, targetWords } from "./route.ts";
+import { type Target, targetWords } from "./route.ts";
 import type { CipSettings } from "./settings.ts";
 import { SymbolList, wholeRefusal } from "./symbols.ts";
 import { Templates } from "./templates.ts";
@@ -41,9 +39,6 @@ const LOOK_AGAIN_MS = 60_000;
 const KEY_LOGGED = "logged";
 /** Data bytes of one answer from a file that is mapped to a tag. */
 const MAPPED_BYTES = answerBytesOf({ family: "logix", name: "" }, true);
-type AnySession = Session<AnyAddress, AnyRead, VendorALimits>;
-
-export const endpointOf = ({ host, port }: VendorADetails): Endpoint => ({ host, port, transport: "tcp" });
 
 export class CipSession implements Session<AnyAddress, AnyRead, VendorALimits> {
   readonly #connection: Connection;
@@ -94,26 +89,21 @@ export class CipSession implements Session<AnyAddress, AnyRead, VendorALimits> {
     this.#keepAlive = setInterval(() => this.#keepOpen(), KEEP_ALIVE_MS).unref();
   }
 
-  /** Throws ReasonError: the session, the route or the connection is refused, in words that name the status. */
-  static async connect({ details, settings }: ConnectInput<VendorADetails, CipSettings>, ctx: DriverContext): Promise<AnySession> {
-    const connection = await openTcp(endpointOf(details), ctx);
-    const link = new CipLink(connection, ctx);
-    const help = new SilentHelp(ctx.device);
-    try {
-      await link.register(ctx);
-      const target = await findTarget(link, settings, help, ctx);
-      if (target.files) return await FileSession.open(connection, link, target.files, help, ctx);
-      const messenger = new Messenger(link, target, settings, help);
-      await messenger.open(ctx);
-      const serial = target.identity?.serial.toString(16) ?? "unknown";
-      const program = new ProgramWatch(messenger, ctx.device, serial);
-      await program.check(ctx);
-      logOnce(targetWords(target), ctx);
-      return new CipSession(connection, link, messenger, target, program, help, ctx);
-    } catch (error) {
-      void link.close(ctx);
-      throw error;
-    }
+  /** `help`: what the device is known to be silent about. Throws ReasonError: the route or the connection is refused, in words that name the status. */
+  static async open(
+    connection: Connection,
+    link: CipLink,
+    target: Target,
+    { settings, help }: { readonly settings: CipSettings; readonly help: SilentHelp },
+    ctx: DriverContext,
+  ): Promise<CipSession> {
+    const messenger = new Messenger(link, target, settings, help);
+    await messenger.open(ctx);
+    const serial = target.identity?.serial.toString(16) ?? "unknown";
+    const program = new ProgramWatch(messenger, ctx.device, serial);
+    await program.check(ctx);
+    logOnce(targetWords(target), ctx);
+    return new CipSession(connection, link, messenger, target, program, help, ctx);
   }
 
   get limits(): VendorALimits {
@@ -127,6 +117,7 @@ export class CipSession implements Session<AnyAddress, AnyRead, VendorALimits> {
   // Not async: a readout of hundreds of requests has a promise fewer for each.
   read(request: AnyRead, ctx: DriverContext): Promise<readonly Reading[]> {
     if (isFileRead(request)) return this.#files.read(request, ctx);
+    if (isVariableRead(request)) throw new TypeError("a read of an NJ or NX controller in a session with tags");
     if (this.#program.isDue || this.#messenger.isDue) return this.#readAfterCheck(request, ctx);
     return this.#readNow(request, ctx);
   }
@@ -379,10 +370,10 @@ export class CipSession implements Session<AnyAddress, AnyRead, VendorALimits> {
 
 type Part = { readonly bytes: number; readonly isMore: boolean } | { readonly changed: string } | FaultError;
 
-const otherProgram = (why: string): FaultError =>
+export const otherProgram = (why: string): FaultError =>
   new FaultError("program_changed", `the controller has another program: ${why}; tags are looked up again`, { scope: "program" });
 
-function logOnce(words: string, { log, device }: DriverContext): void {
+export function logOnce(words: string, { log, device }: DriverContext): void {
   if (device?.get(KEY_LOGGED) === words) return;
   device?.set(KEY_LOGGED, words);
   log.info({}, `connected to ${words}`);

@@ -81,7 +81,7 @@ export class DeviceConnection extends FramedConnection {
     if (this.#device.owner) return this.#device.owner;
     const owner = this.#device.slots.get(this.#device.ownerSlot);
     if (owner?.kind === "other" || owner?.kind === "dhp") return owner.identity;
-    return owner?.kind === "files" ? owner.cpu.identity : this.#device.cpu.identity;
+    return owner?.kind === "files" || owner?.kind === "cpu" ? owner.cpu.identity : this.#device.cpu.identity;
   }
 
   #reply({ command, session, context }: Encapsulated, payload: Buffer, status = 0): void {

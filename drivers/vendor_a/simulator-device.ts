@@ -2,15 +2,22 @@ import { DeviceServer } from "../../simulators/kit/device-server.ts";
 import type { Listening } from "../simulator.ts";
 import { DeviceConnection } from "./simulator-connection.ts";
 import { type CipMessage, LogixCpu } from "./simulator-cpu.ts";
-import type { CipStatus, Segment } from "./simulator-frames.ts";
+import type { CipReply, CipRequest, CipStatus, Segment } from "./simulator-frames.ts";
 import { BRIDGE, CONTROLLER, type Identity, INPUTS, MICRO } from "./simulator-identity.ts";
 import { CONNECTION_ERRORS, ConnectionManager } from "./simulator-manager.ts";
 import type { FileCpu } from "./simulator-pccc.ts";
 import { LogixProgram } from "./simulator-program.ts";
 
+/** A controller that answers messages and says what it is. */
+export interface Controller {
+  readonly identity: Identity;
+  /** Answers a request in at most `room` bytes. */
+  execute(request: CipRequest, room: number): CipReply;
+}
+
 /** What is in a slot. `silent`: something that never answers. */
 export type Module =
-  | { readonly kind: "cpu"; readonly cpu: LogixCpu }
+  | { readonly kind: "cpu"; readonly cpu: Controller }
   | { readonly kind: "files"; readonly cpu: FileCpu }
   /** Nodes of DH+ by their numbers, behind channel A (1) or B (2). */
   | { readonly kind: "dhp"; readonly identity: Identity; readonly channel: 1 | 2; readonly nodes: ReadonlyMap<number, FileCpu> }
@@ -38,6 +45,8 @@ export interface CipDeviceOptions extends Listening {
   /** Default: compact, a CPU in slot 0 that owns the socket. */
   readonly layout?: Layout;
   readonly program?: LogixProgram;
+  /** The controller in slot 0 of another maker. Absent: a Logix or Micro800 with the program. */
+  readonly controller?: Controller;
   /** Before each message; ms since the start. Values that change by themselves are put here. */
   readonly update?: (program: LogixProgram, ms: number) => void;
 }
@@ -100,7 +109,7 @@ export class CipDevice {
   readonly #update: CipDeviceOptions["update"];
   #nextSession = 0x1500_0001;
 
-  constructor({ layout = "compact", program = new LogixProgram(), update }: CipDeviceOptions) {
+  constructor({ layout = "compact", program = new LogixProgram(), controller, update }: CipDeviceOptions) {
     this.layout = layout;
     this.#update = update;
     this.cpu = new LogixCpu(program, layout === "micro" ? MICRO : CONTROLLER);
@@ -109,7 +118,7 @@ export class CipDevice {
     if (layout === "bridge") {
       this.slots.set(2, { kind: "other", identity: BRIDGE }).set(3, { kind: "cpu", cpu: this.cpu });
       this.slots.set(4, { kind: "other", identity: INPUTS }).set(5, { kind: "silent" });
-    } else this.slots.set(0, { kind: "cpu", cpu: this.cpu });
+    } else this.slots.set(0, { kind: "cpu", cpu: controller ?? this.cpu });
     if (layout === "micro") {
       this.cpu.hasMultiple = false;
       this.cpu.hasChangeMark = false;

@@ -103,6 +103,8 @@ export function carry(carried: Carried): Buffer {
 export type Segment =
   | { readonly kind: "symbol"; readonly name: string }
   | { readonly kind: "class" | "instance" | "attribute" | "element" | "point"; readonly value: number }
+  /** A simple data segment of Omron's: a part of a variable's memory. */
+  | { readonly kind: "data"; readonly offset: number; readonly bytes: number }
   | { readonly kind: "port"; readonly port: number; readonly link: number | string };
 
 const LOGICAL: Readonly<Record<number, "class" | "instance" | "attribute" | "element" | "point">> = {
@@ -131,9 +133,11 @@ function segmentAt(path: Buffer, at: number): { readonly segment: Segment; reado
   if (head === 0x91) {
     const length = path[at + 1] ?? 0;
     if (length === 0) return undefined;
-    const name = path.toString("latin1", at + 2, at + 2 + length);
+    const name = path.toString("utf8", at + 2, at + 2 + length);
     return { segment: { kind: "symbol", name }, end: at + 2 + length + (length % 2) };
   }
+  if (head === 0x80 && path[at + 1] === 3 && at + 8 <= path.length)
+    return { segment: { kind: "data", offset: path.readUInt32LE(at + 2), bytes: path.readUInt16LE(at + 6) }, end: at + 8 };
   if (head < 0x20) return portAt(path, at, head);
   const kind = LOGICAL[head & 0xfc];
   const width = head & 3;
@@ -163,6 +167,7 @@ export function pathText(path: readonly Segment[]): string {
     else if (segment.kind === "element")
       text = before === "element" ? `${text.slice(0, -1)},${segment.value}]` : `${text}[${segment.value}]`;
     else if (segment.kind === "port") text += `${text && " "}port ${segment.port}/${segment.link}`;
+    else if (segment.kind === "data") text += `, ${segment.bytes} bytes from ${segment.offset}`;
     else text += `${text && " "}${segment.kind} ${segment.kind === "class" ? `0x${segment.value.toString(16)}` : segment.value}`;
   }
   return text;

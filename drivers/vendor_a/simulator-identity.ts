@@ -2,6 +2,8 @@ import { word } from "./simulator-frames.ts";
 
 /** What a module says of itself (ODVA volume 1, 5A-2). */
 export interface Identity {
+  /** Absent: Rockwell Automation. */
+  readonly vendor?: number;
   /** 0x0C communication adapter, 0x0E controller, 0x07 general I/O. */
   readonly deviceType: number;
   readonly productCode: number;
@@ -26,9 +28,9 @@ export const INPUTS: Identity = { deviceType: 0x07, productCode: 11, revision: [
 export const MICRO: Identity = { deviceType: 0x0e, productCode: 0x9e, revision: [12, 11], serial: 0x0850_0001, name: "2080-LC50-24QWB" };
 
 /** Attributes 1 to 7 of class 1. */
-export function identityBytes({ deviceType, productCode, revision, serial, name }: Identity): Buffer {
+export function identityBytes({ vendor = VENDOR, deviceType, productCode, revision, serial, name }: Identity): Buffer {
   const head = Buffer.alloc(14);
-  head.writeUInt16LE(VENDOR, 0);
+  head.writeUInt16LE(vendor, 0);
   head.writeUInt16LE(deviceType, 2);
   head.writeUInt16LE(productCode, 4);
   head.set(revision, 6);

@@ -1,13 +1,14 @@
 import type { Steps } from "../../src/base/timer.ts";
 import type { Point } from "../driver.ts";
 import type { CipAddress } from "./address.ts";
+import type { VariableRead } from "./omron/plan.ts";
 import type { FileAddress } from "./pccc/address.ts";
 import type { FileRead } from "./pccc/plan.ts";
 import type { CipLimits, CipRead } from "./plan.ts";
 
 /** Tags of a Logix or Micro800 controller, and elements of data files: a Logix controller may have both. */
 export type AnyAddress = CipAddress | FileAddress;
-export type AnyRead = CipRead | FileRead;
+export type AnyRead = CipRead | FileRead | VariableRead;
 
 export interface VendorALimits extends CipLimits {
   /** Data bytes of one answer from a data file. */

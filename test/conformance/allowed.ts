@@ -266,7 +266,7 @@ const PCCC_READ = new RegExp(
   `^(?:0600\\w{4}03|0f00\\w{4}(?:a2\\w\\w${N}\\w\\w${N}${N}|a1\\w\\w00\\w\\w${N}|680000\\w{4}06${N}${N}\\w{4}|010000\\w{4}06${N}${N}\\w\\w))$`,
 );
 
-/** Services by the object that they are for: 1 and 3 read attributes, 4c and 52 tags, 55 lists. */
+/** Services by the object that they are for: 1 and 3 read attributes, 4c and 52 tags, 55 and 5f lists. */
 const CIP_READS = [
   /^01 20012401 $/,
   /^03 20ac2401 /,
@@ -274,6 +274,10 @@ const CIP_READS = [
   /^4c 206c(25|2600)\w+ \w{12}$/,
   /^55 (91\w+)?206b(25|2600)/,
   /^4c 91\w+ \w{4}$/,
+  // Omron: a part by the simple data segment, a page of variables, and what a variable or a type is.
+  /^4c 91\w+8003\w{12} 0100$/,
+  /^5f 206a25000000 \w{20}$/,
+  /^01 206[bc](25|2600)\w+ $/,
   /^52 91\w+ \w{12}$/,
 ];
 

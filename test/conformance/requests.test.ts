@@ -92,7 +92,13 @@ function unconnected(service: number, cipPath: readonly number[], data: readonly
 }
 const CLASS = (cls: number): readonly number[] => [0x20, cls, 0x24, 1];
 const TAG = [0x91, 3, 0x61, 0x62, 0x63, 0];
-const CIP_PATHS = [TAG, [0x20, 0x6b, 0x25, 0, 1, 0], [0x20, 0x6c, 0x25, 0, 1, 0], ...Array.from({ length: 256 }, (_, cls) => CLASS(cls))];
+const CIP_PATHS = [
+  TAG,
+  [0x20, 0x6a, 0x25, 0, 0, 0],
+  [0x20, 0x6b, 0x25, 0, 1, 0],
+  [0x20, 0x6c, 0x25, 0, 1, 0],
+  ...Array.from({ length: 256 }, (_, cls) => CLASS(cls)),
+];
 const READ_ONE = [0x4c, 3, ...TAG, 1, 0];
 const ROUTER = [0x20, 2, 0x24, 1];
 const CIP_DATA = [
@@ -102,6 +108,7 @@ const CIP_DATA = [
   [1, 0, 1, 0],
   [1, 0, 0, 0, 0, 0],
   [1, 0, 4, 0, ...READ_ONE],
+  [1, 0, 0, 0, 100, 0, 0, 0, 2, 0],
   [10, 14, ...le16(READ_ONE.length), ...READ_ONE, 1, 0, 1, 0],
   [...Array.from({ length: 34 }, () => 0), 0xa3, 2, ...ROUTER],
   [...Array.from({ length: 38 }, () => 0), 0xa3, 2, ...ROUTER],
@@ -199,7 +206,7 @@ const PROBES: Readonly<Record<string, Probe>> = {
     digits: 2,
     passes: (code) => CIP_PATHS.some((cipPath) => CIP_DATA.some((data) => cipFence(unconnected(code, cipPath, data)) === true)),
     names: {
-      1: "Get Attributes All (of the identity)",
+      1: "Get Attributes All (of the identity, and of Omron's variables and types)",
       3: "Get Attribute List (of the controller's program and of templates)",
       10: "Multiple Service Packet (of services in this list)",
       75: "Execute PCCC (of commands in the list below)",
@@ -209,6 +216,7 @@ const PROBES: Readonly<Record<string, Probe>> = {
       84: "Forward Open (class 3, to the message router or a channel of DH+)",
       85: "Get Instance Attribute List (of the tags)",
       91: "Large Forward Open (class 3, to the message router or a channel of DH+)",
+      95: "List of variables (Omron's tag name server)",
     },
   },
   [PCCC]: {

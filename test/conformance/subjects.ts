@@ -4,6 +4,7 @@ import { DRIVERS } from "../../drivers/index.ts";
 import { type ModbusPlantOptions, startFramed, startModbusPlant } from "../../drivers/modbus_tcp/simulator.ts";
 import type { Simulator, StartSimulator } from "../../drivers/simulator.ts";
 import { startFileSimulator } from "../../drivers/vendor_a/simulator-controllers.ts";
+import { startOmronSimulator } from "../../drivers/vendor_a/simulator-omron.ts";
 import { loadProfile } from "../../src/configuration/profile-file.ts";
 import type { Reason } from "../../src/model/reason.ts";
 import type { DataType, Value } from "../../src/model/value.ts";
@@ -240,6 +241,13 @@ const modbus = (name: string, framed: Pick<ModbusPlantOptions, "transport" | "fr
   traits: { ...traitsOf("modbus_tcp"), ranges: () => startModbusRanges(framed) },
   startSimulator: () => startFramed(framed),
 });
+/** The other kind of controller that the driver reads. */
+const VENDOR_A_OMRON: Subject = {
+  ...registered("vendor_a", DRIVERS["vendor_a"] as DriverEntry),
+  name: "vendor_a_omron",
+  startSimulator: () => startOmronSimulator(),
+};
+
 /** A controller with data files in the place of one with tags. */
 const VENDOR_A_FILES: Subject = {
   ...registered("vendor_a", DRIVERS["vendor_a"] as DriverEntry),
@@ -261,6 +269,7 @@ export const SUBJECTS: readonly Subject[] = [
   FINS_UDP,
   modbus("modbus_rtu", { framing: "rtu" }, { framing: "rtu" }),
   modbus("modbus_udp", { transport: "udp" }, { transport: "udp" }),
+  VENDOR_A_OMRON,
   VENDOR_A_FILES,
   OPCUA_SUBSCRIBE,
   RACK,

@@ -45,10 +45,10 @@ const partsOf = (address: string): readonly [name: string, program: string | nul
 };
 
 /** Its connections have 508 bytes; without one it sends everything through Unconnected Send. */
-export async function openStEthernetIp(port: number, { slot = 0, isConnected = true } = {}): Promise<StEthernetIp> {
+export async function openStEthernetIp(port: number, { slot = 0, isConnected = true, hasTagList = true } = {}): Promise<StEthernetIp> {
   configuration.EIP_PORT = port;
   const client = new library.Controller(isConnected);
-  await client.connect("127.0.0.1", slot, true);
+  await client.connect("127.0.0.1", slot, hasTagList);
   return {
     async read(address, elements) {
       const [name, program] = partsOf(address);

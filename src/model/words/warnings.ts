@@ -104,6 +104,11 @@ export const WARNINGS = {
     "Set destination_tsap to SIMATIC-ROOT-HMI, where panels leave one free.",
   ),
   read_without_connection: w("note", "The controller opens no more connections.", "Close other programs that talk to it."),
+  variables_not_listed: w(
+    "note",
+    "The controller does not list its variables.",
+    "Nothing: variables are read by their names; say counts of arrays, and members of structures one by one.",
+  ),
   program_list_unreadable: w(
     "warning",
     "The device does not tell which program it has.",

@@ -10,6 +10,7 @@ describeFailures({
     connection: "Connecting",
     everything: "A whole request is refused",
     tag: "One tag",
+    variable: "A variable of an NJ or NX controller",
     files: "Data files",
   },
   rows: [...ROWS, ...FILE_ROWS],

@@ -10,6 +10,7 @@ import {
   STATUS,
   startCipDevice,
 } from "../../../drivers/vendor_a/simulator.ts";
+import { type OmronCpu, startOmronDevice } from "../../../drivers/vendor_a/simulator-omron.ts";
 import { silentLog } from "../../../src/model/context.ts";
 import { freePort } from "../../support/free-port.ts";
 import type { FailureRow } from "../support/failures.ts";
@@ -21,7 +22,7 @@ export interface Bench {
   later(work: () => unknown): void;
 }
 
-export type Row = FailureRow<Bench, "network" | "connection" | "everything" | "tag" | "files">;
+export type Row = FailureRow<Bench, "network" | "connection" | "everything" | "tag" | "variable" | "files">;
 
 export function createBench(): Bench & { close(): Promise<void> } {
   const steps: (() => unknown)[] = [];
@@ -363,4 +364,99 @@ const tag: readonly Row[] = [
   },
 ];
 
-export const ROWS: readonly Row[] = [...network, ...connection, ...everything, ...tag];
+interface Controller {
+  readonly device: CipDevice;
+  readonly cpu: OmronCpu;
+}
+
+/** A variable of an NJ or NX controller; `change` before it is looked up, `before` before it is read. */
+const ofVariable =
+  (text: string, { change, before }: { change?: (one: Controller) => void; before?: (one: Controller) => void } = {}) =>
+  async (bench: Bench) => {
+    const started = await startOmronDevice();
+    bench.later(() => started.device.close());
+    change?.(started);
+    return readOnce(bench, started.device.port, { tags: [text], before: before && (() => before(started)) }, started.device);
+  };
+
+const answered = (text: string, status: CipStatus) =>
+  ofVariable(text, {
+    before: ({ device }) => {
+      device.misbehave = ({ service }) => (service === 0x4c ? { status } : undefined);
+    },
+  });
+
+const variable = (what: string, fault: string, detail: RegExp, run: Row["run"], scope = "points"): Row => ({
+  group: "variable",
+  what,
+  fault,
+  scope,
+  detail,
+  run,
+});
+
+const OTHER_TYPE = Buffer.of(0xcc, 0, 0, 0, 0xca, 0, 0, 0, 0, 0);
+const variables: readonly Row[] = [
+  variable("the variable is not published", "not_found", /Hidden: status 0x05 .*set Network Publish/, ofVariable("Hidden")),
+  variable("there is no such variable", "not_found", /Nothing: status 0x04 .*set Network Publish/, ofVariable("Nothing")),
+  variable("an index before the first one", "out_of_range", /the elements of Temps are \[1\.\.3\]/, ofVariable("Temps[0]")),
+  variable(
+    "the controller does not list its variables, and the array has no count",
+    "type_mismatch",
+    /say how many, for example Flags\{16\}/,
+    ofVariable("Flags", {
+      change: ({ cpu }) => {
+        cpu.lists = false;
+      },
+    }),
+  ),
+  variable(
+    "the list of variables has no answer, and a structure is read as a whole",
+    "type_mismatch",
+    /it is a structure whose members the controller does not list: name one of them/,
+    ofVariable("Recipe1", {
+      change: ({ device }) => {
+        device.misbehave = ({ service }) => (service === 0x5f ? { silent: true } : undefined);
+      },
+    }),
+  ),
+  variable(
+    "the controller starts or loads a program",
+    "device_error",
+    /status 0x0C\/0x8010 \(the controller starts/,
+    answered("Total", { general: 0x0c, extended: [0x8010] }),
+    "busy",
+  ),
+  variable(
+    "an error in the memory of tags",
+    "device_error",
+    /status 0x0C\/0x8011 \(an error in the controller's memory/,
+    answered("Total", { general: 0x0c, extended: [0x8011] }),
+    "busy",
+  ),
+  variable(
+    "the form is not possible",
+    "device_error",
+    /status 0x20 \(the variable cannot be read in this form/,
+    answered("Total", { general: 0x20 }),
+  ),
+  variable(
+    "an error of the maker's own",
+    "device_error",
+    /status 0x1F\/0x0102 \(an error of the maker's own/,
+    answered("Total", { general: 0x1f, extended: [0x0102] }),
+  ),
+  variable(
+    "the variable has another type than it was looked up with",
+    "program_changed",
+    /Total has the type 0xca instead of 0xc4/,
+    ofVariable("Total", {
+      before: ({ device }) => {
+        device.misbehave = () => ({ change: () => OTHER_TYPE });
+      },
+    }),
+    "program",
+  ),
+];
+
+export const ROWS: readonly Row[] = [...network, ...connection, ...everything, ...tag, ...variables];

@@ -1,0 +1,81 @@
+import { FaultError } from "../../../src/model/fault.ts";
+import type { DriverContext, Point } from "../../driver.ts";
+import { quote } from "../../lib/text.ts";
+import { type CipAddress, textOf } from "../address.ts";
+import { readRequest, STATUS, tagPath } from "../cip.ts";
+import { pathOf } from "../locate.ts";
+import type { Messenger } from "../messenger.ts";
+import { type Base, MAX_INDEX } from "./locate.ts";
+import { parseValueHead } from "./objects.ts";
+import { variableRefusal } from "./refusals.ts";
+import { BITS_OF_WORD, BOOL, ELEMENTARY, isStructureCode, type Shape, STRING } from "./types.ts";
+
+/** The answer of a variable that no list describes. */
+interface Answered {
+  readonly code: number;
+  /** Length of its data. */
+  readonly bytes: number;
+  /** True: they may be the state of one BOOL. */
+  readonly mayBeBool: boolean;
+}
+
+/** Reads it as its address says. A FaultError: the controller's refusal. Throws as `Messenger.ask`. */
+export function askAlone({ address }: Point<CipAddress>, messenger: Messenger, ctx: DriverContext): Promise<Answered | FaultError> {
+  const text = textOf({ ...address, bit: undefined });
+  return messenger.ask<Answered | FaultError>(
+    ctx,
+    () => text,
+    readRequest(tagPath(pathOf(address)), 1),
+    ({ status, extended, bytes, at, end }, done) => {
+      const head = status === STATUS.ok ? parseValueHead(bytes, at, end) : refusalOf(status, extended, text);
+      if (head instanceof FaultError) done(head);
+      else if (typeof head === "string") done(new FaultError("device_error", `${text}: ${head}`));
+      else {
+        const data = bytes.subarray(head.dataAt, end);
+        done({ code: head.code, bytes: data.length, mayBeBool: data.length <= 2 && data.every((byte) => byte <= 1) });
+      }
+      return undefined;
+    },
+  );
+}
+
+function refusalOf(status: number, extended: number | undefined, text: string): FaultError {
+  if (status !== STATUS.tooLarge) return variableRefusal(status, extended, text);
+  return new FaultError(
+    "out_of_range",
+    `${text}: an answer has no room for it, and the controller does not list its bounds: name a part, for example ${text}[0]{100}`,
+  );
+}
+
+/** The base to locate such a variable from; a FaultError tells what its address has to say too. Pure. */
+export function baseAlone({ address, type }: Point<CipAddress>, { code, bytes: got, mayBeBool }: Answered): Base | FaultError {
+  const text = textOf(address);
+  const refuse = (words: string): FaultError => new FaultError("type_mismatch", `${quote(text)}: ${words}`);
+  if (isStructureCode(code)) return refuse("it is a structure whose members the controller does not list: name one of them");
+  const bytes = ELEMENTARY.get(code)?.bytes ?? 0;
+  const single: Shape = { code, bytes, dimensions: [], firsts: [] };
+  const count = address.count ?? type.count;
+  const last = address.steps.at(-1);
+  const found = (shape: Shape): Base => ({ path: pathOf(address), name: textOf({ ...address, bit: undefined }), shape, steps: [] });
+  if (typeof last === "object") {
+    if (last.length > 1) return count === undefined ? found(single) : refuse("the controller does not list its bounds: name one element");
+    const array = { ...address, steps: address.steps.slice(0, -1), bit: undefined };
+    return { path: pathOf(array), name: textOf(array), shape: { ...single, dimensions: [MAX_INDEX + 1], firsts: [0] }, steps: [last] };
+  }
+  const whole = (elements: number): Base => found({ ...single, dimensions: [elements], firsts: [0] });
+  if (code === BOOL) {
+    if (count === undefined)
+      return mayBeBool
+        ? found(single)
+        : refuse(`it is an array of BOOL whose bounds the controller does not list: say how many, for example ${text}{16}`);
+    return Math.ceil(count / BITS_OF_WORD) * 2 === got
+      ? whole(count)
+      : refuse(`it is not an array of ${count} BOOL: its answer has ${got * 8} bits`);
+  }
+  // A value of one byte may have a pad byte.
+  const elements = code === STRING || bytes === 0 || got === bytes + (bytes & 1) ? 1 : Math.floor(got / bytes);
+  if (count === undefined) return elements > 1 ? whole(elements) : found(single);
+  return elements === count && code !== STRING
+    ? whole(count)
+    : refuse(`its bounds are not listed, and its answer has ${elements} elements`);
+}
