@@ -199,7 +199,7 @@ describe("reading", () => {
     const details = (more: object) => driver.details.parse({ type: "modbus_tcp", host: "plc", ...more });
     expect(driver.keepsConnection(details({}), {})).toBe(false);
     expect(driver.keepsConnection(details({ ephemeral_connections: false }), {})).toBe(true);
-    expect(driver.endpoint(details({}), {})).toEqual({ host: "plc", port: 502, transport: "tcp" });
+    expect(driver.endpoint(details({}), driver.settings.parse({}))).toEqual({ host: "plc", port: 502, transport: "tcp" });
     expect(driver.maxConnections).toBe(1);
   });
 

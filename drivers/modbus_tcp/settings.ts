@@ -4,6 +4,12 @@ import { AUTO, encodingSetting } from "../lib/encoding.ts";
 
 /** The local options of a Modbus TCP source. */
 export const settingsSchema = z.strictObject({
+  unit: z.int().min(0).max(255).default(1).describe("Unit id of addresses that name none: 0 to 255"),
+  order: z
+    .enum(WORD_ORDERS)
+    .default("ABCD")
+    .describe("Order of the bytes of a value (A the most significant) where its address names none"),
+  encoding: encodingSetting(AUTO),
   transport: z.enum(["tcp", "udp"]).default("tcp").describe("What carries the frames: tcp, or udp with one frame in a datagram"),
   framing: z
     .enum(["tcp", "tcp_without_ids", "rtu"])
@@ -11,12 +17,6 @@ export const settingsSchema = z.strictObject({
     .describe(
       "tcp: with the header of Modbus TCP; rtu: as on a serial line, with a CRC (serial servers in transparent mode); tcp_without_ids: for devices that answer with another transaction id. The last two have one request under way",
     ),
-  unit: z.int().min(0).max(255).default(1).describe("Unit id of addresses that name none: 0 to 255"),
-  order: z
-    .enum(WORD_ORDERS)
-    .default("ABCD")
-    .describe("Order of the bytes of a value (A the most significant) where its address names none"),
-  encoding: encodingSetting(AUTO),
   max_registers: z.int().min(1).max(125).default(125).describe("Registers in one read; small devices take fewer than 125"),
   max_coils: z.int().min(1).max(2000).default(2000).describe("Coils or discrete inputs in one read"),
   max_gap: z
