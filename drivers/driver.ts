@@ -271,9 +271,9 @@ export interface Driver<D = unknown, S = unknown, A = unknown, R extends Request
   otherWays?(details: D, settings: S): readonly OtherWay<D, S>[];
   /**
    * The settings by which a device with this habit is asked as it wants: once the agent has learned it, it plans and connects by them. `value`:
-   * see Habit. Pure. Absent, or undefined: devices of this type have no such habit.
+   * see Habit. `settings`: as they are configured. Pure. Absent, or undefined: devices of this type have no such habit, or are not to be tried.
    */
-  habitSettings?(habit: HabitName, value: number): Partial<S> | undefined;
+  habitSettings?(habit: HabitName, value: number, settings: S): Partial<S> | undefined;
   /**
    * Sources on one host and port with equal keys share an open connection: what of the configuration the connection depends on.
    * Pure. Absent: all of details, settings and secrets.

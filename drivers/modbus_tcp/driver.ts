@@ -67,7 +67,7 @@ export default defineDriver<ModbusTcpDetails, ModbusSettings, ModbusAddress, Mod
   plan,
   planSteps,
   otherParts,
-  habitSettings(habit, value) {
+  habitSettings(habit, value, { max_gap, framing }) {
     switch (habit) {
       case "deaf_at_first":
         return { repeat_first: true };
@@ -80,7 +80,8 @@ export default defineDriver<ModbusTcpDetails, ModbusSettings, ModbusAddress, Mod
       case "one_in_flight":
         return { in_flight: 1 };
       case "several_in_flight":
-        return { in_flight: value };
+        // Finding out reads registers once more, which those may not take that are cleared by it.
+        return framing === "tcp" && max_gap > 0 ? { in_flight: value } : undefined;
     }
   },
   async connect({ details, settings }, ctx) {

@@ -28,6 +28,8 @@ interface Scene {
   readonly settings?: Readonly<Record<string, unknown>>;
   readonly registers?: readonly number[];
   readonly maxRegisters?: number;
+  /** Each answer has the next number. */
+  readonly counts?: boolean;
   /** It loses what comes before the answer to a request. */
   readonly takesOne?: boolean;
   /** Habits that were learned before. */
@@ -42,11 +44,18 @@ async function source({
   registers = REGISTERS,
   maxRegisters,
   takesOne,
+  counts,
   known: knownBefore,
 }: Scene) {
   const holding = new Map(registers.map((address) => [address, address]));
   const taking = { isOne: takesOne === true };
-  const more = { ...(maxRegisters !== undefined && { maxRegisters }), oneAtATimeMs: () => (taking.isOne ? 5 : undefined) };
+  let count = 0;
+  const counted = (answer: Buffer): Buffer => {
+    answer.writeUInt16BE(++count, answer.length - 2);
+    return answer;
+  };
+  const misbehave = counts === true ? { misbehave: () => ({ change: counted }) } : {};
+  const more = { ...misbehave, ...(maxRegisters !== undefined && { maxRegisters }), oneAtATimeMs: () => (taking.isOne ? 5 : undefined) };
   const plant = await startModbusPlant({ units: new Map([[1, { holding }]]), ...more });
   cleanUp.push(() => plant.close());
   const gate = await Gate.start({ host: "127.0.0.1", port: 0, devicePort: plant.port, hasUdp: false });
@@ -78,11 +87,13 @@ async function source({
   cleanUp.push(() => session?.close());
   const connect = (readCtx: DriverContext) => driver.connect({ details, settings: habits.settings(points), secrets: {} }, readCtx);
   const limitsOf = ({ limits }: AnySession) => habits.limits(limits, points);
+  let values: readonly unknown[] = [];
   const read = async (options: PassOptions = {}): Promise<string> => {
     const readCtx = ctx();
     const passOptions = { intervalMs: 1000, ...options };
     const result = await readOnce({ driver, connect: () => connect(readCtx), limitsOf }, learned, session, readCtx, passOptions);
     session = result.session;
+    values = points.map(({ index }) => result.readings[index]).map((one) => (one?.quality === "good" ? one.value : undefined));
     if (!keepsConnection) {
       await session?.close();
       session = undefined;
@@ -105,7 +116,21 @@ async function source({
   };
   const known = () => habits.list(points).map(({ name, value }) => `${name} ${value}`);
   const atOnce = () => (session ? limitsOf(session).inFlight : undefined);
-  return { read, said, kept, gate, names, nextDay, inSeconds, known, atOnce, taking, requests: () => learned.plannedRequests };
+  return {
+    values: () => values,
+    answers: () => count,
+    read,
+    said,
+    kept,
+    gate,
+    names,
+    nextDay,
+    inSeconds,
+    known,
+    atOnce,
+    taking,
+    requests: () => learned.plannedRequests,
+  };
 }
 
 async function readouts(read: () => Promise<string>, count: number): Promise<readonly string[]> {
@@ -221,6 +246,24 @@ describe("a device with habits", () => {
     expect(atOnce()).toBe(1);
     await inSeconds(25);
     expect(atOnce()).toBe(4);
+  });
+
+  it("has the values of its readout, and not those of the requests that are tried after it", async () => {
+    const { inSeconds, values, answers } = await source({ counts: true });
+    let tried = 0;
+    for (let n = 0; n < 20; n++) {
+      const before = answers();
+      await inSeconds(1);
+      expect(values()).toEqual([1, 2, 3, 4].map((nth) => before + nth));
+      if (answers() > before + 4) tried++;
+    }
+    expect(tried).toBeGreaterThan(5);
+  });
+
+  it("is not tried where it may have registers that are cleared by reading", async () => {
+    const { inSeconds, answers } = await source({ counts: true, settings: { max_gap: 0 } });
+    await inSeconds(20);
+    expect(answers()).toBe(80);
   });
 
   it("is sent as many as the settings say, whatever was learned, and not tried with others", async () => {

@@ -71,6 +71,7 @@ export class Asking {
     ctx: DriverContext,
     now: () => number,
   ): Promise<Round | "lost" | undefined> {
+    for (const request of requests) this.#own(request);
     const ask = async (request: Request) => (await session.read(request, ctx)).map(textOf);
     const oneByOne = async () => {
       const began = now();
@@ -89,6 +90,14 @@ export class Asking {
       return { before: before.brought, together, after: after.brought, oneByOneMs, togetherMs };
     } catch {
       return undefined;
+    }
+  }
+
+  /** Copies what was read, because the driver uses its objects again. */
+  #own({ points }: Request): void {
+    for (const { index } of points) {
+      const reading = this.readings[index];
+      if (reading) this.readings[index] = { ...reading };
     }
   }
 

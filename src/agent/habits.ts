@@ -258,7 +258,7 @@ export class Habits {
   }
 
   #settingsOf(name: HabitName, value: number): Settings | undefined {
-    return this.#of.driver.habitSettings?.(name, value) as Settings | undefined;
+    return this.#of.driver.habitSettings?.(name, value, this.#of.settings) as Settings | undefined;
   }
 
   #limitsBy(granted: Limits, settings: unknown): Limits {
