@@ -91,6 +91,7 @@ describe("parseAddress", () => {
     ["i=abc", "number"],
     ["g=123", "GUID"],
     ["b=a", "Base64"],
+    ["b= ", "Base64"],
     ["s=", "node id"],
     ["svr=1;i=1", "data source"],
     ["nsu=urn:a%20b;i=1", "%25"],

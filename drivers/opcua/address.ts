@@ -128,7 +128,7 @@ function identifierOf(text: string, kind: string | undefined, value: string): Id
         throw addressInvalid(text, `g= takes a GUID such as 09087e75-8e5e-499b-954f-f2a9603db28a, not ${quote(value)}`);
       return { type: "g", value: value.toLowerCase() };
     case "b":
-      if (!BASE64.test(value)) throw addressInvalid(text, `b= takes bytes in Base64, not ${quote(value)}`);
+      if (value === "" || !BASE64.test(value)) throw addressInvalid(text, `b= takes bytes in Base64, not ${quote(value)}`);
       return { type: "b", value };
     default:
       if (value === "") throw addressInvalid(text, FORM);
