@@ -45,6 +45,8 @@ export interface TurnRequest {
 /** One source's place among those that use a device. */
 export interface Membership {
   readonly share: DeviceShare;
+  /** True: other sources use the device. */
+  isOneOfSeveral(): boolean;
   /** True: other sources of the device are answered. */
   hasHealthyOthers(): boolean;
   yields(): boolean;
@@ -280,6 +282,7 @@ export class ConnectionPool {
     pool.keys.set(share, key);
     return {
       share,
+      isOneOfSeveral: () => pool.keys.size > 1,
       hasHealthyOthers: share.hasHealthyOthers,
       yields,
       answeredMs: () => user.answeredMs,

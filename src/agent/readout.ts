@@ -131,6 +131,11 @@ export class Readouts {
     return this.#preparation.progress;
   }
 
+  /** True: other sources use the same device. */
+  isOneOfSeveral(): boolean {
+    return this.#access.membership.isOneOfSeveral();
+  }
+
   /** True: other sources of the same device are answered. */
   hasHealthyOthers(): boolean {
     return this.#access.membership.hasHealthyOthers();

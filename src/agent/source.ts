@@ -141,8 +141,8 @@ class SourceTask {
   readonly #configured: number;
   /** The place where in a span it begins, so that sources are spread. */
   readonly #fraction: number;
-  /** Of its ticks. */
-  readonly #phaseMs: number;
+  /** Its ticks, where it has its device for itself, and among others of it. */
+  readonly #phaseMs: { readonly alone: number; readonly among: number };
   readonly #where: string;
   readonly #stop = new AbortController();
   readonly #learned: LearnedGroups;
@@ -202,7 +202,7 @@ class SourceTask {
     this.#deps = deps;
     this.#configured = configured;
     this.#fraction = stableFraction(spec.uuid);
-    this.#phaseMs = phaseOf(this.#fraction, spec.intervalMs);
+    this.#phaseMs = { alone: phaseOf(this.#fraction, spec.intervalMs), among: Math.floor(this.#fraction * spec.intervalMs) };
     this.#lastReadoutAt = lastReadoutAt;
     this.#layout = spec.layout;
     this.#report = spec.report && new ReportFilter(spec.report);
@@ -414,9 +414,11 @@ class SourceTask {
   #nextTick(due: number, now: number, restMs: number): number {
     const { intervalMs } = this.#spec;
     this.#trouble = undefined;
-    this.#counters.overruns += ticksBetween(due, now, intervalMs, this.#phaseMs);
+    // Those that share a device take turns: the further apart they begin, the better.
+    const phaseMs = this.#readouts.isOneOfSeveral() ? this.#phaseMs.among : this.#phaseMs.alone;
+    this.#counters.overruns += ticksBetween(due, now, intervalMs, phaseMs);
     // A readout that ends before its own tick (a timer may fire early) is not read again at it.
-    return nextTick(Math.max(now + restMs, due), intervalMs, this.#phaseMs);
+    return nextTick(Math.max(now + restMs, due), intervalMs, phaseMs);
   }
 
   /** The layout with the types that came with these readings. */

@@ -1,7 +1,7 @@
 import { monitorEventLoopDelay } from "node:perf_hooks";
 import modbus from "../../drivers/modbus_tcp/driver.ts";
 import { Agent } from "../../src/agent/agent.ts";
-import { nextTick, stableFraction } from "../../src/agent/time.ts";
+import { nextTick, phaseOf, stableFraction } from "../../src/agent/time.ts";
 import { heaps } from "../../src/lib/heap.ts";
 import { createResolver } from "../../src/lib/resolver.ts";
 import { silentLog } from "../../src/model/context.ts";
@@ -33,7 +33,7 @@ async function measure(title: string, sets: readonly (readonly [count: number, i
   const intervals = new Map(
     good.map(({ record: { uuid, readout_interval } }) => {
       const intervalMs = readout_interval ?? 0;
-      return [uuid, { intervalMs, phase: Math.floor(stableFraction(uuid) * intervalMs) }];
+      return [uuid, { intervalMs, phase: phaseOf(stableFraction(uuid), intervalMs) }];
     }),
   );
   const late: number[] = [];

@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import modbus from "../../drivers/modbus_tcp/driver.ts";
 import { Agent } from "../../src/agent/agent.ts";
 import type { SourceInput } from "../../src/agent/source-spec.ts";
-import { nextTick, stableFraction } from "../../src/agent/time.ts";
+import { nextTick, phaseOf, stableFraction } from "../../src/agent/time.ts";
 import { createResolver } from "../../src/lib/resolver.ts";
 import { silentLog } from "../../src/model/context.ts";
 import { startClock } from "../../src/os/clock.ts";
@@ -77,7 +77,7 @@ describe("100 sources, 50 of them bad in every way", () => {
     const good = ports.good.map((port, i) => source(`good-${i}`, "127.0.0.1", port));
     const late: number[] = [];
     const polls = new Map<string, number>();
-    const phases = new Map(good.map(({ record }) => [record.uuid, Math.floor(stableFraction(record.uuid) * INTERVAL_MS)]));
+    const phases = new Map(good.map(({ record }) => [record.uuid, phaseOf(stableFraction(record.uuid), INTERVAL_MS)]));
     let measuring = false;
     const agent = new Agent({
       drivers: { modbus_tcp: { driver: async () => ({ default: modbus }) } },
