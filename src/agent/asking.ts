@@ -69,10 +69,12 @@ export class Asking {
     session: AnySession,
     requests: readonly Request[],
     ctx: DriverContext,
+    timeoutMs: number,
     now: () => number,
   ): Promise<Round | "lost" | undefined> {
     for (const request of requests) this.#own(request);
-    const ask = async (request: Request) => (await session.read(request, ctx)).map(textOf);
+    const bounded = { ...ctx, timeouts: { ...ctx.timeouts, answerMs: timeoutMs } };
+    const ask = async (request: Request) => (await session.read(request, bounded)).map(textOf);
     const oneByOne = async () => {
       const began = now();
       const brought: string[][] = [];
@@ -82,9 +84,11 @@ export class Asking {
     try {
       const before = await oneByOne();
       const began = now();
-      const together = await Promise.all(requests.map(ask)).catch(() => undefined);
+      // All of them have ended then: what is asked next finds none under way.
+      const ended = await Promise.allSettled(requests.map(ask));
       const togetherMs = now() - began;
-      if (!together) return ctx.signal.aborted ? undefined : "lost";
+      const together = ended.flatMap((one) => (one.status === "fulfilled" ? [one.value] : []));
+      if (together.length < requests.length) return ctx.signal.aborted ? undefined : "lost";
       const after = await oneByOne();
       const oneByOneMs = Math.max(before.tookMs, after.tookMs);
       return { before: before.brought, together, after: after.brought, oneByOneMs, togetherMs };

@@ -1,5 +1,10 @@
+import { setTimeout as delay } from "node:timers/promises";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
+import type { AnyDriver, AnySession, DriverContext, Request } from "../../drivers/driver.ts";
+import { silentLog } from "../model/context.ts";
+import { FaultError } from "../model/fault.ts";
+import { Asking } from "./asking.ts";
 import { type Brought, InFlight, judge, type Round } from "./in-flight.ts";
 
 const round = (before: Brought, together: Brought, after: Brought = before, togetherMs = 10): Round => ({
@@ -94,4 +99,32 @@ describe("requests at once", () => {
       expect(inFlight.due(undefined, 1, 8, n * 1000)).toBeUndefined();
     }
   });
+});
+
+it("a trial ends with the last of its requests, each within the given time", async () => {
+  let underWay = 0;
+  let most = 0;
+  const waited = new Set<number>();
+  const session = {
+    async read({ points }: Request, { timeouts }: DriverContext) {
+      underWay++;
+      most = Math.max(most, underWay);
+      waited.add(timeouts.answerMs);
+      await delay(5);
+      const isRefused = most > 1 && points[0]?.index === 0;
+      if (!isRefused) await delay(20);
+      underWay--;
+      if (isRefused) throw new FaultError("device_error", "busy", { scope: "busy" });
+      return [{ quality: "good", value: 1 }];
+    },
+  } as unknown as AnySession;
+  const requests = [0, 1].map((index): Request => ({ points: [{ index, address: index, type: { scalar: "uint16" } }] }));
+  const ctx: DriverContext = {
+    signal: new AbortController().signal,
+    log: silentLog,
+    timeouts: { nameMs: 1000, connectMs: 1000, answerMs: 3000 },
+  };
+  const asking = new Asking({} as AnyDriver, 2);
+  expect(await asking.tryTogether(session, requests, ctx, 500, () => performance.now())).toBe("lost");
+  expect([underWay, most, [...waited]]).toEqual([0, 2, [500]]);
 });

@@ -173,7 +173,7 @@ export class ReadPass {
 
   /** Tries now and then how many requests the device answers at once, in time that no readout needs. True: it was tried. */
   async #tryInFlight(session: AnySession, ctx: DriverContext): Promise<boolean> {
-    const { plan, readout } = this.#state;
+    const { plan, device, readout } = this.#state;
     const { main, bounds, sent } = readout;
     const nowMs = this.#now();
     const step =
@@ -186,7 +186,8 @@ export class ReadPass {
     if (nowMs + eachMs * step * 6 > bounds.idleUntilMs) return false;
     const first = plan.known.readouts % main.length;
     const requests = Array.from({ length: step }, (_, i) => main[(first + i) % main.length]?.request).filter((one) => one !== undefined);
-    const round = await this.#asking.tryTogether(session, requests, ctx, this.#now);
+    const timeoutMs = probeTimeoutMs(device, ctx.timeouts.answerMs, nowMs);
+    const round = await this.#asking.tryTogether(session, requests, ctx, timeoutMs, this.#now);
     if (round) plan.habits?.triedInFlight(round);
     return true;
   }
