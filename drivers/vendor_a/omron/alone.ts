@@ -72,10 +72,14 @@ export function baseAlone({ address, type }: Point<CipAddress>, { code, bytes: g
       ? whole(count)
       : refuse(`it is not an array of ${count} BOOL: its answer has ${got * 8} bits`);
   }
-  // A value of one byte may have a pad byte.
-  const elements = code === STRING || bytes === 0 || got === bytes + (bytes & 1) ? 1 : Math.floor(got / bytes);
-  if (count === undefined) return elements > 1 ? whole(elements) : found(single);
-  return elements === count && code !== STRING
-    ? whole(count)
-    : refuse(`its bounds are not listed, and its answer has ${elements} elements`);
+  // An odd number of bytes may have a pad byte behind it.
+  const areBytes = (asked: number): boolean => got === asked || got === asked + (asked & 1);
+  const elements = code === STRING || bytes === 0 || areBytes(bytes) ? 1 : Math.floor(got / bytes);
+  if (count !== undefined)
+    return code !== STRING && areBytes(count * bytes)
+      ? whole(count)
+      : refuse(`its bounds are not listed, and its answer has ${elements} elements`);
+  if (elements > 1 && bytes === 1 && got % 2 === 0)
+    return refuse(`it is an array whose bounds the controller does not list: say how many, for example ${text}{${got}}`);
+  return elements > 1 ? whole(elements) : found(single);
 }

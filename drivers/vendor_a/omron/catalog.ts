@@ -43,6 +43,12 @@ export const LIST: Help = {
     "the controller gives no answer to the question for its variables: they are looked up by name, and their bounds and structures are not known",
 };
 
+export const TYPES: Help = {
+  kind: "types of variables",
+  words:
+    "the controller gives no answer to the question for the types of its variables: they are looked up by name, and their bounds and structures are not known",
+};
+
 /** The controller has no list of variables for us. */
 export class NotListed extends Error {}
 
@@ -51,6 +57,8 @@ export class Catalog {
   readonly #messenger: Messenger;
   readonly #structures = new Map<number, VariableStructure>();
   #pageSize = PAGE;
+  /** A question for a type that had no answer. */
+  #silent: Buffer = variableRequest(1);
   #refused: string | undefined;
 
   constructor(messenger: Messenger) {
@@ -71,7 +79,7 @@ export class Catalog {
   async page(from: number, kind: VariableKind, ctx: DriverContext): Promise<VariablePage> {
     for (;;) {
       if (this.#refused !== undefined) throw new NotListed(this.#refused);
-      const page = await this.#ask(variablesRequest(from, this.#pageSize, kind), "the list of variables", parseVariables, ctx);
+      const page = await this.#ask(LIST, variablesRequest(from, this.#pageSize, kind), "the list of variables", parseVariables, ctx);
       if (page === undefined) throw new NotListed("it does not answer");
       if (page === "too large" && this.#pageSize > 1) this.#pageSize = Math.ceil(this.#pageSize / 2);
       else if (page instanceof FaultError && page.scope !== "points") throw page;
@@ -79,6 +87,11 @@ export class Catalog {
         this.#refused = page === "too large" ? "an answer has no room for it" : page.message;
       else return page;
     }
+  }
+
+  /** Asks again for a type that had no answer. Throws ReasonError. */
+  async typeAgain(ctx: DriverContext): Promise<void> {
+    await this.#ask(TYPES, this.#silent, "the type of a variable", () => true, ctx);
   }
 
   /** The shape of a listed variable. Throws FaultError: it cannot be had. */
@@ -136,7 +149,8 @@ export class Catalog {
   }
 
   async #described<T>(request: Buffer, name: string, parse: Parse<T>, ctx: DriverContext): Promise<T> {
-    const found = await this.#ask(request, `the type of ${name}`, parse, ctx);
+    const found = await this.#ask(TYPES, request, `the type of ${name}`, parse, ctx);
+    if (found === undefined) this.#silent = request;
     if (found === undefined) throw unusable(name, "the controller does not say of which type it is");
     if (found === "too large") throw unusable(name, "an answer has no room for it");
     if (found instanceof FaultError) throw found;
@@ -144,9 +158,15 @@ export class Catalog {
   }
 
   /** Undefined: it gives no answer. */
-  #ask<T>(request: Buffer, what: string, parse: Parse<T>, ctx: DriverContext): Promise<T | "too large" | FaultError | undefined> {
+  #ask<T>(
+    help: Help,
+    request: Buffer,
+    what: string,
+    parse: Parse<T>,
+    ctx: DriverContext,
+  ): Promise<T | "too large" | FaultError | undefined> {
     return this.#messenger.askHelp<T | "too large" | FaultError>(
-      LIST,
+      help,
       ctx,
       () => what,
       request,

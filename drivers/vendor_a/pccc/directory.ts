@@ -61,6 +61,7 @@ async function readDirectory(channel: FileChannel, { code }: Layout, ctx: Driver
       () => `the file directory from byte ${length} on`,
       command,
       ({ bytes, at, end, status }, done) => {
+        if (status === GOOD && end - at > PIECE_BYTES) return `${end - at} bytes answer a read of ${PIECE_BYTES} of the directory`;
         done(status === GOOD ? Buffer.from(bytes.subarray(at, end)) : undefined);
         return undefined;
       },
