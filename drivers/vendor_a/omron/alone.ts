@@ -47,11 +47,16 @@ function refusalOf(status: number, extended: number | undefined, text: string): 
   );
 }
 
-/** The base to locate such a variable from; a FaultError tells what its address has to say too. Pure. */
-export function baseAlone({ address, type }: Point<CipAddress>, { code, bytes: got, mayBeBool }: Answered): Base | FaultError {
+/** The base to locate such a variable from; a FaultError tells what its address has to say too. `why` there is no list. Pure. */
+export function baseAlone(
+  { address, type }: Point<CipAddress>,
+  { code, bytes: got, mayBeBool }: Answered,
+  why: string | undefined,
+): Base | FaultError {
   const text = textOf(address);
   const refuse = (words: string): FaultError => new FaultError("type_mismatch", `${quote(text)}: ${words}`);
-  if (isStructureCode(code)) return refuse("it is a structure whose members the controller does not list: name one of them");
+  if (isStructureCode(code))
+    return refuse(`it is a structure whose members the controller does not list: name one of them${why === undefined ? "" : ` (${why})`}`);
   const bytes = ELEMENTARY.get(code)?.bytes ?? 0;
   const single: Shape = { code, bytes, dimensions: [], firsts: [] };
   const count = address.count ?? type.count;

@@ -183,7 +183,7 @@ describe("a controller that does not list its variables", () => {
       'type_mismatch: "Flags": it is an array of BOOL whose bounds the controller does not list: say how many, for example Flags{16}',
       "prepared",
       'type_mismatch: "Flags": it is not an array of 20 BOOL: its answer has 48 bits',
-      'type_mismatch: "Recipe1": it is a structure whose members the controller does not list: name one of them',
+      expect.stringContaining('type_mismatch: "Recipe1": it is a structure whose members the controller does not list: name one of them ('),
       "prepared",
       'type_mismatch: "Bytes": its bounds are not listed, and its answer has 5 elements',
       "prepared",
@@ -210,7 +210,7 @@ describe("a controller that lists its variables, and not their types", () => {
       "prepared",
       "prepared",
       "prepared",
-      expect.stringMatching(/^device_error: (the type of )?Recipe1: /),
+      expect.stringContaining("device_error: the type of Recipe1: "),
       expect.stringContaining("not_found: Hidden"),
     ]);
     expect(device.counts.accepted).toBe(1);
@@ -220,7 +220,9 @@ describe("a controller that lists its variables, and not their types", () => {
     const { device } = await start();
     device.misbehave = (message) => (isOfTypes(message) ? { silent: true } : undefined);
     const { session, prepare } = await open(device.port, driverContext({ answerMs: 100, device: deviceMemory() }));
-    expect((await prepare("Recipe1")).map(refusal)).toEqual([expect.stringContaining("does not say of which type it is")]);
+    expect((await prepare("Recipe1")).map(refusal)).toEqual([
+      expect.stringContaining("the type of Recipe1: the controller gives no answer"),
+    ]);
     const asked = device.counts.messages;
     expect((await prepare("Recipe1", "Axes[4]")).map(refusal)).not.toContain("prepared");
     // By name only.

@@ -166,7 +166,9 @@ async function* oneByOne(points: readonly Wanted[], untold: Untold, using: Varia
     for (const point of points.slice(at, at + ASKED_AT_ONCE)) {
       const answer = await askAlone(point, using.messenger, ctx);
       if (answer instanceof FaultError && answer.scope !== "points") throw answer;
-      const base = answer instanceof FaultError ? answer : (isStructureCode(answer.code) && untold.get(point)) || baseAlone(point, answer);
+      const why = untold.get(point);
+      const isUntold = why && !(answer instanceof FaultError) && isStructureCode(answer.code);
+      const base = answer instanceof FaultError ? answer : isUntold ? why : baseAlone(point, answer, using.catalog.lacking);
       const one = base instanceof FaultError ? { point, refusal: base } : prepared(point, base);
       found.push("refusal" in one ? { ...one, retryAfterMs: using.retryAfterMs } : one);
     }
