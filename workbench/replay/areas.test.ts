@@ -82,12 +82,15 @@ describe("the memory that a recording tells of", () => {
   });
 
   it("keeps a range that one request names twice, and counts what it has no room for", () => {
-    const areas = new Areas();
+    const areas = new Areas(3);
     const bits = { area: "a", from: 8, count: 8, bytes: Buffer.of(7) };
     areas.add(1, bits, [1]);
     areas.add(1, bits, [1]);
     expect(areas.at(bits, 1)).toEqual(Buffer.of(7));
     expect([areas.ranges, areas.leftOut]).toEqual([1, 0]);
+    for (const from of [16, 24, 32]) areas.add(2, { ...bits, from }, [2]);
+    expect([areas.ranges, areas.leftOut]).toEqual([2, 2]);
+    expect(areas.at({ ...bits, from: 24 }, 2)).toBeUndefined();
     expect(areas.at({ area: "a", from: 0, count: 2 ** 40 }, 1)).toBeUndefined();
   });
 });

@@ -29,11 +29,16 @@ const MAX_RANGE_BITS = MAX_MESSAGE_BYTES * 8;
 
 export class Areas {
   readonly #areas = new Map<string, Map<string, Track[]>>();
+  readonly #maxParts: number;
   #parts = 0;
   /** Different ranges that are kept. */
   ranges = 0;
   /** Ranges of answers for which there was no room. */
   leftOut = 0;
+
+  constructor(maxParts = MAX_PARTS) {
+    this.#maxParts = maxParts;
+  }
 
   /**
    * Adds what one answer told. Answers of one `request` come in their order. `moments` are above zero and no other answer's; the array may grow
@@ -41,7 +46,7 @@ export class Areas {
    */
   add(request: number, { area, from, count, bytes }: Bits, moments: Moments): void {
     if (count <= 0 || count > MAX_RANGE_BITS || moments.length === 0) return;
-    if (this.#parts >= MAX_PARTS) {
+    if (this.#parts >= this.#maxParts) {
       this.leftOut++;
       return;
     }

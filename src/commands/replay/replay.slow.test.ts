@@ -5,7 +5,7 @@ import path from "node:path";
 import { PassThrough } from "node:stream";
 import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from "vitest";
 import type { Simulator } from "../../../drivers/simulator.ts";
-import { pcap, pcapng, RecordedConnection } from "../../../test/support/capture-file.ts";
+import { pcap, pcapng, RecordedConnection, udpPacket } from "../../../test/support/capture-file.ts";
 import { type RecordingProxy, recordTcp, recordUdp } from "../../../test/support/recording-proxy.ts";
 import { commandIo, runCommand, runCommandWith, settingsFile } from "../testing.ts";
 import { replay } from "./replay.ts";
@@ -344,6 +344,19 @@ describe("collector replay", () => {
       /has several devices; name one with --device:\n.*--device 10\.0\.0\.2:502 {2}Modbus TCP: 1 request, 1 answer, 1 connection\n.*10\.0\.0\.2:4001 {2}bytes over TCP: 2 requests/,
     );
     expect(await refused(several, "--device", "10.0.0.9")).toContain("has no conversation with 10.0.0.9");
+    const ends = { fromPort: 50_001, toPort: 502 };
+    const both = [
+      ...talk(502, GOOD),
+      udpPacket({ ...ends, payload: modbus(1, 5) }),
+      udpPacket({ from: "10.0.0.2", to: "10.0.0.1", fromPort: 502, toPort: 50_001, payload: register(1, 9) }),
+    ];
+    const transports = file("both.pcap", both);
+    expect(await refused(transports)).toMatch(
+      /--device 10\.0\.0\.2:502\/tcp {2}Modbus TCP.*\n.*--device 10\.0\.0\.2:502\/udp {2}Modbus TCP/,
+    );
+    expect(await refused(transports, "--device", "10.0.0.2/sctp")).toContain("--device 10.0.0.2/sctp: expected an address");
+    const stopped = await (await startReplay(both, pcap, "--device", "10.0.0.2:502/udp")).stop();
+    expect(stopped.lines[0]).toMatchObject({ listening: { transport: "udp" } });
     const served = await startReplay(packets, pcap, "--device", "10.0.0.2:502");
     expect(await (await client(served.port)).ask(modbus(8, 5), 11)).toBe(register(8, 7).toString("latin1"));
   });
