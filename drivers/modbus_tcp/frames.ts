@@ -134,6 +134,7 @@ function identifyFence(frame: Uint8Array): true | string {
  * and some devices answer so whatever was asked.
  */
 export function wrongAnswer(request: Uint8Array, answer: Uint8Array): string | undefined {
+  if (isSame(request, answer)) return "the request itself came back";
   const asked = request[6];
   const answered = answer[6];
   if (answered !== asked && answered !== 0 && answered !== 255) return `unit ${answered} answered a request to unit ${asked}`;
@@ -148,6 +149,10 @@ export function wrongAnswer(request: Uint8Array, answer: Uint8Array): string | u
   if (answer.length >= DATA_AT && answer[8] === answer.length - DATA_AT) return undefined;
   return `${answer[8] ?? 0} bytes announced and ${Math.max(0, answer.length - DATA_AT)} sent for ${wordsOf(request)}, it must be ${dataBytes(request)}`;
 }
+
+/** True: an echo. As the answer to a read of 17 to 24 coils from 0x0300 on, its bytes would fit. */
+const isSame = (request: Uint8Array, answer: Uint8Array): boolean =>
+  request.length === answer.length && request.every((byte, at) => byte === answer[at]);
 
 /**
  * An answer that is nothing wrong with but that it holds more or less than was asked for, as from devices that count registers wrongly;

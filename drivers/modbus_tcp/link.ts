@@ -1,5 +1,6 @@
 import { FaultError } from "../../src/model/fault.ts";
 import type { Reading } from "../../src/model/value.ts";
+import type { Warning } from "../../src/model/warning.ts";
 import type { DriverContext } from "../driver.ts";
 import type { Connection } from "../lib/connection.ts";
 import { createDeviceMemory, createIdCounter } from "../lib/ids.ts";
@@ -45,6 +46,7 @@ export interface ModbusCarrier {
   readonly where: string;
   /** Throws as `Session.read` does. */
   ask<T>(ctx: DriverContext, ask: Ask<T>): Promise<T>;
+  warnings(): readonly Warning[];
   alive(): boolean;
   close(): Promise<void>;
 }
@@ -158,6 +160,7 @@ export function tcpCarrier(connection: Connection, ctx: Pick<DriverContext, "tap
         return undefined;
       });
     },
+    warnings: () => [],
     alive: () => connection.alive(),
     close: () => connection.close(),
   };
