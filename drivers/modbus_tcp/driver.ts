@@ -86,7 +86,7 @@ export default defineDriver<ModbusTcpDetails, ModbusSettings, ModbusAddress, Mod
   },
   async connect({ details, settings }, ctx) {
     const carrier = await openCarrier(details, settings, ctx);
-    const link = linkModbus(carrier);
+    const link = linkModbus(carrier, settings.framing);
     return {
       limits: knownLimits(settings),
       granted: grantedWords(settings),

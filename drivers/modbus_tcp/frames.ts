@@ -178,12 +178,14 @@ export interface Identified {
   readonly next: number | undefined;
 }
 
-/** The objects of an answer that breaks nothing; undefined: they do not fill it. Pure. */
+/**
+ * The objects of an answer that breaks nothing; undefined: they do not fill it. Where more are to follow, some devices count those too. Pure.
+ */
 export function identifiedBy(answer: Buffer): Identified | undefined {
   if (answer.length < 14) return undefined;
   const objects = new Map<number, string>();
   let at = 14;
-  for (let left = answer.readUInt8(13); left > 0; left--) {
+  for (let left = answer.readUInt8(13); left > 0 && (objects.size === 0 || at < answer.length); left--) {
     const [id, length] = [answer[at], answer[at + 1]];
     if (id === undefined || length === undefined || at + 2 + length > answer.length) return undefined;
     objects.set(id, answer.toString("latin1", at + 2, at + 2 + length));

@@ -48,7 +48,7 @@ interface Line {
   readonly port: number;
 }
 
-/** What goes wrong with one answer: pieces with the time of each, ms. */
+/** One answer with a trouble: its pieces, with the time of each, ms. */
 function troubled(form: Form, request: Buffer, body: number[], doubles: boolean, random: () => number): [atMs: number, Buffer][] {
   const right = framed(form, body);
   const [unit = 0, code = 0] = body;
@@ -231,7 +231,7 @@ describe.each(FORMS)("%s over %s", (form, transport) => {
       }
       expect(good).toBeGreaterThan(20);
       line.isWell = true;
-      // What was under way at the end of the troubles.
+      // The last of the troubles may reach it.
       await read("holding:0[4]", ANSWER_MS);
       for (const address of ADDRESSES) expect(await read(address, ANSWER_MS), address).toEqual(wantedOf(address));
     },

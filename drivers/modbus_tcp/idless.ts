@@ -75,12 +75,12 @@ const lateMs = (answerMs: number): number => Math.min(1000, answerMs / 4);
 
 /** Answers that are remembered, 260 bytes each. */
 const MAX_RECENT = 32;
-/** What comes is dropped for at least so long, before an answer that may be another's is asked for again, ms. */
+/** Least time in which all that comes is dropped, before an answer that may be another's is asked for again, ms. */
 const LEAST_QUIET_MS = 20;
 /** A device that sent an answer that no request waited for is doubted for so long, ms. */
 const DOUBTED_MS = 3_600_000;
 
-/** What is known of a device beyond its connections. Times are monotonic ms. */
+/** Memory of a device across its connections. Times are monotonic ms. */
 class Doubts {
   /** By what an answer is known by: until when that of a request that was given up may come. */
   readonly late = new Map<number, number>();

@@ -52,7 +52,7 @@ function open(framing: IdlessFraming, device: Device, answerMs = 30): { carrier:
   const settings = settingsSchema.parse({ framing });
   const ctx = driverContext({ answerMs });
   const carrier = lockStepCarrier(connectionTo(`device-${++devices}:502`, device), ctx, framing, settings);
-  const { read } = linkModbus(carrier);
+  const { read } = linkModbus(carrier, framing);
   return {
     carrier,
     async read(address) {
@@ -93,6 +93,20 @@ describe("RTU, one request at a time", () => {
 });
 
 describe("Modbus TCP without ids", () => {
+  it("names the units of devices without a gateway where nothing answers, and none on a serial line", async () => {
+    const hint = "a device without a gateway may answer as unit 255 or 0";
+    for (const [framing, address, isNamed] of [
+      ["tcp_without_ids", "7/holding:0", true],
+      ["tcp_without_ids", "255/holding:0", false],
+      ["rtu", "7/holding:0", false],
+    ] as const) {
+      const failure = await open(framing, () => [])
+        .read(address)
+        .catch(String);
+      expect(String(failure).includes(hint), `${framing} ${address}`).toBe(isNamed);
+    }
+  });
+
   const answer = framed(1, 3, 4, 0x12, 0x34, 0x56, 0x78);
 
   it("finds the answer whatever parts it comes in", async () => {

@@ -29,6 +29,7 @@ export function lockStepCarrier(
   const strays = new Strays();
   let asked: Asked | undefined;
   let isDamaged = false;
+  let isSilent = true;
 
   const exchange = new Exchange(connection, ctx.tap, {
     ...rules,
@@ -43,6 +44,7 @@ export function lockStepCarrier(
       return step.length;
     },
     onFrame(bytes) {
+      isSilent = false;
       const answer = unwrap(bytes);
       if (!answer) strays.garbage(bytes.length);
       else if (!asked) {
@@ -61,7 +63,7 @@ export function lockStepCarrier(
     exchange
       .request<Once<T>>(
         askCtx,
-        () => `${ask.describe()}${strays.words}`,
+        () => `${ask.describe()}${isSilent ? ask.unitHint : ""}${strays.words}`,
         (done, refuse) => {
           const request = ask.form(0);
           const take = (answer: Buffer, bytes: Buffer): undefined => {

@@ -35,6 +35,7 @@ export async function openUdpCarrier(endpoint: Endpoint, settings: ModbusSetting
   });
   const { where } = datagrams;
   const strays = new Strays();
+  let isSilent = true;
 
   async function once<T>(askCtx: DriverContext, ask: Ask<T>, sent?: () => void): Promise<Once<T>> {
     let request: Buffer;
@@ -46,6 +47,7 @@ export async function openUdpCarrier(endpoint: Endpoint, settings: ModbusSetting
         return idless ? idless.wrap(request) : request;
       },
       take(datagram) {
+        isSilent = false;
         const answer = idless ? idless.unwrap(datagram) : datagram;
         if (!answer) {
           strays.garbage(datagram.length);
@@ -56,7 +58,7 @@ export async function openUdpCarrier(endpoint: Endpoint, settings: ModbusSetting
         strays.other(other);
         return undefined;
       },
-      describe: () => `${ask.describe()}${strays.words}`,
+      describe: () => `${ask.describe()}${isSilent ? ask.unitHint : ""}${strays.words}`,
     });
   }
 

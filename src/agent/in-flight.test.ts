@@ -59,7 +59,7 @@ describe("a round of requests at once", () => {
     expect(judge(round([A, B, zeros], [A, B, zeros]), new Set())).toBe("same");
   });
 
-  it("are told from each other by a value that the others have nowhere, where they have another number of places", () => {
+  it("are judged by values that one of them has and the others have not, where their lengths differ", () => {
     expect(
       judge(
         round(
