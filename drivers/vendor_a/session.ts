@@ -14,6 +14,7 @@ import type { CipLink, Packet } from "./link.ts";
 import { lookUp } from "./look-up.ts";
 import { Messenger } from "./messenger.ts";
 import { isVariableRead } from "./omron/plan.ts";
+import { type FileAddress, fileText } from "./pccc/address.ts";
 import { EnvelopedChannel } from "./pccc/channel.ts";
 import { answerBytesOf } from "./pccc/family.ts";
 import { noFiles, placeFiles } from "./pccc/prepare.ts";
@@ -84,7 +85,7 @@ export class CipSession implements Session<AnyAddress, AnyRead, VendorALimits> {
     this.#help = help;
     this.#helpAgain = new HelpAgain({ help, messenger, program, list: this.#list, templates: this.#templates }, ctx);
     this.#takesPackets = !target.isMicro800;
-    this.#files = new FileReader(new EnvelopedChannel(link, target.route), MAPPED_BYTES, ctx.device);
+    this.#files = new FileReader(new EnvelopedChannel(link, target.route), ctx.device);
     this.#limits = this.#limitsNow();
     this.#keepAlive = setInterval(() => this.#keepOpen(), KEEP_ALIVE_MS).unref();
   }
@@ -124,13 +125,21 @@ export class CipSession implements Session<AnyAddress, AnyRead, VendorALimits> {
 
   async *prepare(points: readonly Point<AnyAddress>[], ctx: DriverContext): AsyncGenerator<readonly Prepared<AnyAddress>[]> {
     const { tags, files } = await inSlices(byVariantSteps(points), createYielder());
-    yield* this.#target.isMicro800 ? noFiles(files) : placeFiles(files, "logix");
+    yield* this.#target.isMicro800 ? noFiles(files) : this.#mappedFiles(files);
     if (tags.length === 0) return;
     await this.#ready(ctx);
     const retryAfterMs = this.#program.hasMark ? undefined : LOOK_AGAIN_MS;
     const known = { messenger: this.#messenger, list: this.#list, templates: this.#templates, family: this.#family };
     const using = { ...known, retryAfterMs, epoch: this.epoch };
     yield* lookUp(tags, using, ctx);
+  }
+
+  /** Files that are mapped to tags. A PLC-5 has the words of a float in another order: it may be one where nothing says what it is. */
+  async *#mappedFiles(files: readonly Point<FileAddress>[]): AsyncGenerator<readonly Prepared<FileAddress>[]> {
+    const isKnown = this.#target.identity !== undefined;
+    const [floats, others] = [files.filter((point) => isFloat(point) && !isKnown), files.filter((point) => !isFloat(point) || isKnown)];
+    if (floats.length > 0) yield floats.map((point) => ({ point, refusal: unknownOrder(point.address), retryAfterMs: LOOK_AGAIN_MS }));
+    yield* placeFiles(others, "logix");
   }
 
   async *discover(ctx: DriverContext): AsyncGenerator<Discovered> {
@@ -369,6 +378,14 @@ export class CipSession implements Session<AnyAddress, AnyRead, VendorALimits> {
 }
 
 type Part = { readonly bytes: number; readonly isMore: boolean } | { readonly changed: string } | FaultError;
+
+const isFloat = ({ address: { letter } }: Point<FileAddress>): boolean => letter === "F";
+
+const unknownOrder = (address: FileAddress): FaultError =>
+  new FaultError(
+    "device_error",
+    `${fileText(address)}: the controller gives no answer to the question what it is, and a PLC-5 has the words of a float in another order than others: set family to the kind of the controller`,
+  );
 
 export const otherProgram = (why: string): FaultError =>
   new FaultError("program_changed", `the controller has another program: ${why}; tags are looked up again`, { scope: "program" });

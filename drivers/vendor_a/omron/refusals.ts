@@ -28,6 +28,14 @@ export function variableRefusal(status: number, extended: number | undefined, wh
   return new FaultError(fault, `${what}: ${statusCode(status, extended)} (${words})`, { scope });
 }
 
+/** The refusal of a type: it says nothing of the variable. Pure. */
+export function typeRefusal(status: number, extended: number | undefined, what: string): FaultError {
+  const refusal = variableRefusal(status, extended, what);
+  if (refusal.scope !== "points") return refusal;
+  const words = "the controller does not tell it; variables and their members can be read by name";
+  return new FaultError("device_error", `${what}: ${statusCode(status, extended)} (${words})`);
+}
+
 function stateWords(extended: number | undefined): Words | undefined {
   if (extended === STARTING)
     return {

@@ -18,7 +18,7 @@ import { type Target, targetWords } from "../route.ts";
 import { logOnce, otherProgram } from "../session.ts";
 import type { CipSettings } from "../settings.ts";
 import { type AnyAddress, type AnyRead, byVariantSteps, type VendorALimits } from "../variants.ts";
-import { Catalog, LIST } from "./catalog.ts";
+import { Catalog, LIST, TYPES } from "./catalog.ts";
 import { discoverVariables } from "./discover.ts";
 import { lookUpVariables } from "./look-up.ts";
 import { isVariableRead } from "./plan.ts";
@@ -172,21 +172,23 @@ export class OmronSession implements Session<AnyAddress, AnyRead, VendorALimits>
     this.#reader.forget();
   }
 
-  /** Asks again for the list that was silent: variables that were found without it are looked up again where it answers. */
-  async #listAgain(): Promise<void> {
+  /** Asks again for what was silent: variables that were found without it are looked up again where it answers. */
+  async #helpAgain(kind: string): Promise<void> {
     // Longer than any answer may take: a signal that aborts ends the connection.
     const ctx: DriverContext = { ...this.#ctx, signal: AbortSignal.timeout(this.#ctx.timeouts.answerMs * 2 + 1000) };
     try {
-      await this.#catalog.page(1, "user", ctx);
-      this.#program.lookAgain();
+      if (kind === LIST.kind) await this.#catalog.page(1, "user", ctx);
+      else await this.#catalog.typeAgain(ctx);
+      if (!this.#help.kinds.includes(kind)) this.#program.lookAgain();
     } catch (error) {
-      this.#ctx.log.debug({ err: error }, "asking again for the list of variables failed");
+      this.#ctx.log.debug({ err: error, kind }, "asking again for help failed");
     }
   }
 
   #keepOpen(): void {
+    const due = [LIST.kind, TYPES.kind].find((kind) => this.#help.kinds.includes(kind) && this.#help.isDue(kind));
     if (!this.alive()) clearInterval(this.#keepAlive);
-    else if (this.#help.kinds.includes(LIST.kind) && this.#help.isDue(LIST.kind)) void this.#listAgain();
+    else if (due !== undefined) void this.#helpAgain(due);
     else if (performance.now() - this.#link.answeredAt >= KEEP_ALIVE_MS) {
       const ctx: DriverContext = { ...this.#ctx, signal: AbortSignal.timeout(this.#ctx.timeouts.answerMs + 1000) };
       this.#messenger.keepOpen(ctx).catch((error: unknown) => this.#ctx.log.debug({ err: error }, "the connection could not be kept open"));

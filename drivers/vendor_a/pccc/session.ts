@@ -65,7 +65,7 @@ export class FileSession implements Session<AnyAddress, AnyRead, VendorALimits> 
     this.#help = help;
     this.#ctx = ctx;
     const bytes = answerBytesOf(controller, target.node !== undefined || target.route.length > 0);
-    this.#reader = new FileReader(channel, bytes, ctx.device);
+    this.#reader = new FileReader(channel, ctx.device);
     this.limits = { maxPoints: MAX_POINTS, maxBytes: bytes, fileBytes: bytes, inFlight: 1, messageBytes: bytes, maxItems: 1 };
     if (channel.mustBeKept) this.#keepAlive = setInterval(() => this.#keepOpen(), KEEP_ALIVE_MS).unref();
   }
