@@ -395,7 +395,7 @@ const isFloat = ({ address: { letter } }: Point<FileAddress>): boolean => letter
 const unknownOrder = (address: FileAddress): FaultError =>
   new FaultError(
     "device_error",
-    `${fileText(address)}: the controller gives no answer to the question what it is, and a PLC-5 has the words of a float in another order than others: set family to the kind of the controller`,
+    `${fileText(address)}: the controller does not say what it is, and a PLC-5 has the words of a float in another order than others: set family to the kind of the controller`,
   );
 
 export const otherProgram = (why: string): FaultError =>
