@@ -123,6 +123,29 @@ describe("a request", () => {
     await expect.poll(() => received.map(([id]) => id)).toEqual([1, 2, 3]);
   });
 
+  it("does not take the late copy of an answer to the request before, also where most ids rest", async () => {
+    let last: Buffer | undefined;
+    const { port } = await device((datagram, _from, reply) => {
+      if (last) reply(last);
+      reply(datagram);
+      last = datagram;
+    });
+    const ids = new IdPool(8, 60_000);
+    for (let i = 0; i < 600; i++) ids.rest(ids.take(performance.now()) ?? -1, performance.now());
+    const plc = await connect(port, { ids });
+    for (const n of [1, 2, 3, 4]) expect(await plc.request(context(), asking(n))).toBe(n);
+  });
+
+  it("that was sent more than once and answered leaves its id at rest: each copy may have an answer", async () => {
+    const { port } = await device((datagram, _from, reply, nth) => {
+      if (nth === 2) reply(datagram);
+    });
+    const ids = new IdPool(8, 60_000);
+    const plc = await connect(port, { ids, retransmissions: 1 });
+    expect(await plc.request(context(400), asking(7))).toBe(7);
+    expect(ids.isResting(1)).toBe(true);
+  });
+
   it("counts what answers nothing, and waits on", async () => {
     const { port } = await device((datagram, _from, reply) => {
       const id = datagram[0] ?? 0;

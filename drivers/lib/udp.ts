@@ -206,7 +206,9 @@ class UdpDatagrams implements Datagrams {
       };
       const answered = () => {
         settle();
-        ids.release(id);
+        // Each copy may have an answer.
+        if (left < retransmissions) ids.rest(id, performance.now());
+        else ids.release(id);
         this.#remember(id);
       };
       const pending: Pending = {
