@@ -29,7 +29,7 @@ export async function openUdpCarrier(endpoint: Endpoint, { framing }: ModbusSett
   const datagrams = await openUdp(endpoint, ctx, {
     fence: idless?.fence ?? fence,
     idOf: (datagram) => (idless ? underWay : isWhole(datagram) ? transactionOf(datagram) : undefined),
-    ids: device.ids,
+    ids: () => device.ids,
     maxInFlight: idless ? 1 : MAX_IN_FLIGHT,
     retransmissions: idless ? 0 : RETRANSMISSIONS,
     tap: ctx.tap,
