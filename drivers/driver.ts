@@ -260,7 +260,10 @@ export interface Driver<D = unknown, S = unknown, A = unknown, R extends Request
    * the wrong one. `advice`: how to write it, from a verb on. `fields`: see OtherWay, for addresses that name no part. Pure. Absent: there are
    * no such parts.
    */
-  otherParts?(address: A): {
+  otherParts?(
+    address: A,
+    settings: S,
+  ): {
     readonly part: string;
     readonly others: readonly { readonly part: string; readonly advice: string; readonly fields: readonly string[]; readonly address: A }[];
   };

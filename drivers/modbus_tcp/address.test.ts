@@ -181,13 +181,14 @@ describe("parseAddress", () => {
 });
 
 it("names the units by which devices without a unit of their own answer, and how they are written", () => {
-  const of = (text: string) => {
+  const of = (text: string, framing: "tcp" | "rtu" = "tcp") => {
     const { address } = parse(text);
-    const { part, others } = otherParts(address);
+    const { part, others } = otherParts(address, { framing });
     for (const other of others) expect(other.address).toEqual({ ...address, unit: other.address.unit });
     return [part, ...others.map(({ advice }) => advice.slice(0, advice.indexOf(" in ")))];
   };
   expect(of("7/holding:5.3")).toEqual(["unit 7", "write 255/holding:…", "write 0/holding:…", "write 1/holding:…"]);
   expect(of("255/input:0")).toEqual(["unit 255", "write 0/input:…", "write 1/input:…"]);
   expect(of("0/coil:1")).toEqual(["unit 0", "write 255/coil:…", "write 1/coil:…"]);
+  expect(of("7/holding:5", "rtu")).toEqual(["unit 7", "write 1/holding:…"]);
 });

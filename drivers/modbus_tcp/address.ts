@@ -128,16 +128,29 @@ function wordsOnly({ coding: _, encoding: __, ...place }: ModbusAddress): Modbus
 /** A device that is not a gateway answers as 255 (Messaging Guide, 4.4.1.2), an older one as 0, and most leave the factory as 1. */
 const UNITS_OF_DEVICES = [255, 0, 1] as const;
 
+/** On a serial line 0 is everybody, whom nobody answers, and 255 is reserved. MODBUS over Serial Line V1.02, 2.2. */
+const UNITS_OF_SERIAL_DEVICES = [1] as const;
+
+/** In parentheses behind a unit that is silent; empty: it is one of these, or on a serial line. Pure. */
+export const unitHint = (unit: number, framing: ModbusSettings["framing"]): string =>
+  framing === "rtu" || unit === 0 || unit === 255 ? "" : " (a device without a gateway may answer as unit 255 or 0)";
+
 /** The unit of an address, and its place in the units of devices that have no unit of their own. Pure. */
-export function otherParts(address: ModbusAddress): ReturnType<NonNullable<Driver<unknown, unknown, ModbusAddress>["otherParts"]>> {
+export function otherParts(
+  address: ModbusAddress,
+  { framing }: Pick<ModbusSettings, "framing">,
+): ReturnType<NonNullable<Driver<unknown, unknown, ModbusAddress>["otherParts"]>> {
   const word = Object.entries(FUNCTION_OF).find(([, code]) => code === address.functionCode)?.[0];
   const area = `${word}${address.isWide === true ? 32 : (address.file ?? "")}`;
-  const others = UNITS_OF_DEVICES.filter((unit) => unit !== address.unit).map((unit) => ({
-    part: `unit ${unit}`,
-    advice: `write ${unit}/${area}:… in the addresses, or set unit to ${unit} for all of them`,
-    fields: [`unit=${unit}`],
-    address: { ...address, unit },
-  }));
+  const units: readonly number[] = framing === "rtu" ? UNITS_OF_SERIAL_DEVICES : UNITS_OF_DEVICES;
+  const others = units
+    .filter((unit) => unit !== address.unit)
+    .map((unit) => ({
+      part: `unit ${unit}`,
+      advice: `write ${unit}/${area}:… in the addresses, or set unit to ${unit} for all of them`,
+      fields: [`unit=${unit}`],
+      address: { ...address, unit },
+    }));
   return { part: `unit ${address.unit}`, others };
 }
 

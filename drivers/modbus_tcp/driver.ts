@@ -31,7 +31,7 @@ const endpoint = ({ host, port }: ModbusTcpDetails, { transport }: ModbusSetting
 async function openCarrier(details: ModbusTcpDetails, settings: ModbusSettings, ctx: DriverContext): Promise<ModbusCarrier> {
   if (settings.transport === "udp") return openUdpCarrier(endpoint(details, settings), settings, ctx);
   const connection = await openTcp(endpoint(details, settings), ctx);
-  if (settings.framing !== "tcp") return lockStepCarrier(connection, ctx, settings.framing);
+  if (settings.framing !== "tcp") return lockStepCarrier(connection, ctx, settings.framing, settings);
   return tcpCarrier(connection, ctx, new FirstRequest(ctx, settings.repeat_first));
 }
 
@@ -86,7 +86,7 @@ export default defineDriver<ModbusTcpDetails, ModbusSettings, ModbusAddress, Mod
   },
   async connect({ details, settings }, ctx) {
     const carrier = await openCarrier(details, settings, ctx);
-    const link = linkModbus(carrier);
+    const link = linkModbus(carrier, settings.framing);
     return {
       limits: knownLimits(settings),
       granted: grantedWords(settings),
@@ -96,6 +96,7 @@ export default defineDriver<ModbusTcpDetails, ModbusSettings, ModbusAddress, Mod
         return link.read(request, readCtx);
       },
       identify: ({ address }, identifyCtx) => link.identify(address.unit, identifyCtx),
+      warnings: () => carrier.warnings(),
       alive: () => carrier.alive(),
       close: () => carrier.close(),
     };

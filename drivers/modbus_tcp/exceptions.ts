@@ -27,10 +27,13 @@ const EXCEPTIONS: Readonly<Record<number, ExceptionWords>> = {
 /** `exception 2 (illegal data address)`. Pure. */
 export const exceptionWords = (code: number): string => `exception ${code} (${EXCEPTIONS[code]?.words ?? NOT_LISTED})`;
 
-/** The fault for an exception: a proper answer, so the connection is good. `gateway` is `host:port`, `unit` the one behind it. */
-export function exceptionFault(code: number, read: string, gateway: string, unit: number): FaultError {
+/**
+ * The fault for an exception: a proper answer, so the connection is good. `gateway` is `host:port`, `unit` the one behind it, `unitHint` what to
+ * try where it is silent.
+ */
+export function exceptionFault(code: number, read: string, gateway: string, unit: number, unitHint: string): FaultError {
   const known: ExceptionWords = EXCEPTIONS[code] ?? { fault: "device_error", words: NOT_LISTED };
   const { fault, hint, scope = "points" } = known;
-  const because = fault === "no_answer" ? `the gateway ${gateway} answers, unit ${unit} behind it does not` : hint;
+  const because = fault === "no_answer" ? `the gateway ${gateway} answers, unit ${unit} behind it does not${unitHint}` : hint;
   return new FaultError(fault, `${exceptionWords(code)} for ${read}${because === undefined ? "" : `: ${because}`}`, { scope });
 }

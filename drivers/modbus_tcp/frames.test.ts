@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { fence, frameLength, miscount, wrongAnswer } from "./frames.ts";
+import { dataOf, fence, frameLength, identifiedBy, identifyFrame, miscount, requestFrame, wrongAnswer } from "./frames.ts";
 
 const hex = (text: string) => Buffer.from(text.replaceAll(" ", ""), "hex");
 const request = hex("0001 0000 0006 01 03 006b 0003");
@@ -81,5 +81,64 @@ describe("miscount", () => {
     const answer = hex(bytes);
     expect(wrongAnswer(request, answer)).toBeUndefined();
     expect(miscount(request, answer)).toBe(words);
+  });
+});
+
+/** Conversations after MODBUS Application Protocol V1.1b3. The two groups of its example for function 20 are asked for one by one. */
+describe("an example of the specification", () => {
+  const text = (words: string) => Buffer.from(words).toString("hex");
+
+  it.each([
+    ["4", 4, 1, "14 07 06 0004 0001 0002", "14 06 05 06 0dfe 0020", "0dfe0020"],
+    ["3", 3, 9, "14 07 06 0003 0009 0002", "14 06 05 06 33cd 0040", "33cd0040"],
+  ])("reads records of file %s (6.14)", (_, file, start, asks, says, data) => {
+    const sent = requestFrame(1, { unit: 1, functionCode: 20, start, count: 2, file });
+    expect(sent).toEqual(hex(`0001 0000 000a 01 ${asks}`));
+    expect(fence(sent)).toBe(true);
+    const answer = hex(`0001 0000 0009 01 ${says}`);
+    expect(wrongAnswer(sent, answer)).toBeUndefined();
+    expect(miscount(sent, answer)).toBeUndefined();
+    expect(dataOf(answer)).toEqual(hex(data));
+  });
+
+  it("reads both groups of records in no answer, because the sub-answers do not name their file", () => {
+    const sent = requestFrame(1, { unit: 1, functionCode: 20, start: 1, count: 2, file: 4 });
+    expect(wrongAnswer(sent, hex("0001 0000 000f 01 14 0c 05 06 0dfe 0020 05 06 33cd 0040"))).toContain("more than one group");
+    expect(miscount(sent, hex("0001 0000 0007 01 14 04 03 06 0dfe"))).toBe("the device sent 4 bytes for 2 file records, it must be 6");
+  });
+
+  const company = `00 16 ${text("Company identification")}`;
+  const revision = `02 05 ${text("V2.11")}`;
+  it.each([
+    [
+      "in one answer",
+      `00 00 03 ${company} 01 0f ${text("Product code XX")} ${revision}`,
+      ["Company identification", "Product code XX", "V2.11"],
+      undefined,
+    ],
+    [
+      "in the first of two, which counts all objects",
+      `ff 02 03 ${company} 01 0f ${text("Product code XX")}`,
+      ["Company identification", "Product code XX"],
+      2,
+    ],
+    ["in the second of two, which counts all objects", `00 00 03 ${revision}`, ["V2.11"], undefined],
+    ["in the second of two, which counts its own", `00 00 01 ${revision}`, ["V2.11"], undefined],
+  ])("reads the identification %s (6.21)", (_, rest, objects, next) => {
+    const sent = identifyFrame(1, 1, 0);
+    expect(sent).toEqual(hex("0001 0000 0005 01 2b 0e 01 00"));
+    expect(fence(sent)).toBe(true);
+    const body = hex(`01 2b 0e 01 01 ${rest}`);
+    const answer = Buffer.concat([hex("0001 0000"), Buffer.of(0, body.length), body]);
+    expect(wrongAnswer(sent, answer)).toBeUndefined();
+    const identified = identifiedBy(answer);
+    expect([[...(identified?.objects.values() ?? [])], identified?.next]).toEqual([objects, next]);
+  });
+
+  it("is cut, and gives no objects", () => {
+    for (const rest of ["00 00 01", "00 00 01 00 05 41", "00 00 01 00 01 41 42", "00 00 02 00 01 41 01"]) {
+      const body = hex(`01 2b 0e 01 01 ${rest}`);
+      expect(identifiedBy(Buffer.concat([hex("0001 0000"), Buffer.of(0, body.length), body])), rest).toBeUndefined();
+    }
   });
 });

@@ -134,6 +134,7 @@ function identifyFence(frame: Uint8Array): true | string {
  * and some devices answer so whatever was asked.
  */
 export function wrongAnswer(request: Uint8Array, answer: Uint8Array): string | undefined {
+  if (isSame(request, answer)) return "the request itself came back";
   const asked = request[6];
   const answered = answer[6];
   if (answered !== asked && answered !== 0 && answered !== 255) return `unit ${answered} answered a request to unit ${asked}`;
@@ -148,6 +149,10 @@ export function wrongAnswer(request: Uint8Array, answer: Uint8Array): string | u
   if (answer.length >= DATA_AT && answer[8] === answer.length - DATA_AT) return undefined;
   return `${answer[8] ?? 0} bytes announced and ${Math.max(0, answer.length - DATA_AT)} sent for ${wordsOf(request)}, it must be ${dataBytes(request)}`;
 }
+
+/** True: an echo. As the answer to a read of 17 to 24 coils from 0x0300 on, its bytes would fit. */
+const isSame = (request: Uint8Array, answer: Uint8Array): boolean =>
+  request.length === answer.length && request.every((byte, at) => byte === answer[at]);
 
 /**
  * An answer that is nothing wrong with but that it holds more or less than was asked for, as from devices that count registers wrongly;
@@ -173,12 +178,14 @@ export interface Identified {
   readonly next: number | undefined;
 }
 
-/** The objects of an answer that breaks nothing; undefined: they do not fill it. Pure. */
+/**
+ * The objects of an answer that breaks nothing; undefined: they do not fill it. Where more are to follow, some devices count those too. Pure.
+ */
 export function identifiedBy(answer: Buffer): Identified | undefined {
   if (answer.length < 14) return undefined;
   const objects = new Map<number, string>();
   let at = 14;
-  for (let left = answer.readUInt8(13); left > 0; left--) {
+  for (let left = answer.readUInt8(13); left > 0 && (objects.size === 0 || at < answer.length); left--) {
     const [id, length] = [answer[at], answer[at + 1]];
     if (id === undefined || length === undefined || at + 2 + length > answer.length) return undefined;
     objects.set(id, answer.toString("latin1", at + 2, at + 2 + length));

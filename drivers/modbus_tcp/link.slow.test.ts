@@ -54,7 +54,7 @@ it("answers stay with their requests when the transaction ids begin again", asyn
     return request;
   });
   const connection = answering();
-  const { read } = linkModbus(tcpCarrier(connection, { log: silentLog }, new FirstRequest({}, false)));
+  const { read } = linkModbus(tcpCarrier(connection, { log: silentLog }, new FirstRequest({}, false)), "tcp");
   const ctx = { signal: new AbortController().signal, log: silentLog, timeouts: { nameMs: 5000, connectMs: 5000, answerMs: 5000 } };
   const reads = 70_000;
   let wrong = 0;
@@ -79,7 +79,7 @@ it("transaction ids go on across the connections of a device, and each device ha
   const ctx = { signal: new AbortController().signal, log: silentLog, timeouts: { nameMs: 5000, connectMs: 5000, answerMs: 5000 } };
   const used = async (where: string) => {
     const connection = { ...answering(), where };
-    const { read } = linkModbus(tcpCarrier(connection, { log: silentLog }, new FirstRequest({}, false)));
+    const { read } = linkModbus(tcpCarrier(connection, { log: silentLog }, new FirstRequest({}, false)), "tcp");
     for (let i = 0; i < 3; i++) await read(request, ctx);
     return [...connection.transactions];
   };

@@ -1,9 +1,11 @@
 import { FaultError } from "../../src/model/fault.ts";
 import type { Reading } from "../../src/model/value.ts";
+import type { Warning } from "../../src/model/warning.ts";
 import type { DriverContext } from "../driver.ts";
 import type { Connection } from "../lib/connection.ts";
 import { createDeviceMemory, createIdCounter } from "../lib/ids.ts";
 import { TaggedExchange } from "../lib/tagged.ts";
+import { unitHint } from "./address.ts";
 import { exceptionFault } from "./exceptions.ts";
 import type { FirstRequest } from "./first-request.ts";
 import {
@@ -21,6 +23,7 @@ import {
 } from "./frames.ts";
 import { describeRead, type ModbusRead } from "./plan.ts";
 import { readingsOf } from "./readings.ts";
+import type { ModbusSettings } from "./settings.ts";
 
 /** The most that the Messaging Guide names; far below the 65,536 transaction ids. */
 const MAX_IN_FLIGHT = 16;
@@ -30,6 +33,8 @@ const MAX_PARTS = 4;
 /** One request with its answer as frames of Modbus TCP, whatever framing carries them. */
 export interface Ask<T> {
   readonly unit: number;
+  /** See unitHint. */
+  readonly unitHint: string;
   /** True: the answer has registers of 32 bits. */
   readonly isWide: boolean;
   form(transaction: number): Buffer;
@@ -45,6 +50,7 @@ export interface ModbusCarrier {
   readonly where: string;
   /** Throws as `Session.read` does. */
   ask<T>(ctx: DriverContext, ask: Ask<T>): Promise<T>;
+  warnings(): readonly Warning[];
   alive(): boolean;
   close(): Promise<void>;
 }
@@ -61,21 +67,21 @@ export interface ModbusLink {
 
 /** Takes an answer that breaks nothing apart: the result of its request, or why the device has none. */
 export function judge<T>(
-  { take, answered, describe, unit, isWide }: Ask<T>,
+  { take, answered, describe, unit, unitHint, isWide }: Ask<T>,
   request: Uint8Array,
   answer: Buffer,
   where: string,
 ): T | FaultError {
   answered();
   const exception = exceptionOf(answer);
-  if (exception !== undefined) return exceptionFault(exception, describe(), where, unit);
+  if (exception !== undefined) return exceptionFault(exception, describe(), where, unit, unitHint);
   const miscounted = miscount(request, answer, isWide);
   if (miscounted === undefined) return take(answer);
   return new FaultError("device_error", `${miscounted}; max_registers and max_coils make it be asked for less at once`);
 }
 
 /** Reads over whatever carries the frames. */
-export function linkModbus(carrier: ModbusCarrier): ModbusLink {
+export function linkModbus(carrier: ModbusCarrier, framing: ModbusSettings["framing"]): ModbusLink {
   let answeredMs = Number.NEGATIVE_INFINITY;
   const answered = (): void => {
     answeredMs = performance.now();
@@ -84,6 +90,7 @@ export function linkModbus(carrier: ModbusCarrier): ModbusLink {
     read: (read, ctx) =>
       carrier.ask(ctx, {
         unit: read.unit,
+        unitHint: unitHint(read.unit, framing),
         isWide: read.isWide === true,
         form: (transaction) => requestFrame(transaction, read),
         describe: () => describeRead(read),
@@ -97,6 +104,7 @@ export function linkModbus(carrier: ModbusCarrier): ModbusLink {
         const object: number = next;
         const { objects, next: following } = await carrier.ask(ctx, {
           unit,
+          unitHint: unitHint(unit, framing),
           isWide: false,
           form: (transaction) => identifyFrame(transaction, unit, object),
           describe: () => `the identification of unit ${unit}`,
@@ -126,6 +134,7 @@ export function tcpCarrier(connection: Connection, ctx: Pick<DriverContext, "tap
   const { where } = connection;
   let firstTransaction: number | undefined;
   let hasAnswered = false;
+  let isSilent = true;
 
   const exchange: TaggedExchange<Buffer> = new TaggedExchange(connection, ctx, {
     fence,
@@ -134,7 +143,10 @@ export function tcpCarrier(connection: Connection, ctx: Pick<DriverContext, "tap
     maxInFlight: MAX_IN_FLIGHT,
     repeatMs: (times, answerMs) => first.repeatMs(times, answerMs),
     unmatchedWords: "answers with a transaction id of no request",
-    onFrame: (frame) => exchange.answered(transactionOf(frame), frame),
+    onFrame(frame) {
+      isSilent = false;
+      return exchange.answered(transactionOf(frame), frame);
+    },
   });
 
   return {
@@ -147,17 +159,23 @@ export function tcpCarrier(connection: Connection, ctx: Pick<DriverContext, "tap
         request = ask.form(transaction);
         return { tag: transaction, frame: request };
       };
-      return exchange.ask<T>(ctx, ask.describe, start, (frame, answer, refuse) => {
-        const wrong = wrongAnswer(request, frame);
-        if (wrong !== undefined) return wrong;
-        if (!hasAnswered) first.answered(transactionOf(frame) === firstTransaction);
-        hasAnswered = true;
-        const judged = judge(ask, request, frame, where);
-        if (judged instanceof FaultError) refuse(judged);
-        else answer(judged);
-        return undefined;
-      });
+      return exchange.ask<T>(
+        ctx,
+        () => `${ask.describe()}${isSilent ? ask.unitHint : ""}`,
+        start,
+        (frame, answer, refuse) => {
+          const wrong = wrongAnswer(request, frame);
+          if (wrong !== undefined) return wrong;
+          if (!hasAnswered) first.answered(transactionOf(frame) === firstTransaction);
+          hasAnswered = true;
+          const judged = judge(ask, request, frame, where);
+          if (judged instanceof FaultError) refuse(judged);
+          else answer(judged);
+          return undefined;
+        },
+      );
     },
+    warnings: () => [],
     alive: () => connection.alive(),
     close: () => connection.close(),
   };

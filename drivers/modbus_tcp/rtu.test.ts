@@ -82,6 +82,7 @@ describe("the search of an answer", () => {
     ["an answer of another unit", "12 03 06 022b 0000 0064"],
     ["an answer with another size", "11 03 02 022b"],
     ["an identification", "11 2b 0e 01 01 00 00 02 00 02 4142 01 01 43"],
+    ["an identification that counts what is to follow", "11 2b 0e 01 01 ff 02 03 00 02 4142 01 01 43"],
     ["records", "11 14 04 03 06 0102"],
   ])("gives %s for judgement", (_, body) => expect(framesOf([wire(body)]).frames).toEqual([wire(body).toString("hex")]));
 

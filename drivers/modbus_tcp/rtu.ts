@@ -98,7 +98,10 @@ function lengthAt(bytes: Uint8Array, at: number): number | undefined {
   return code === 43 ? identificationLength(bytes, at) : undefined;
 }
 
-/** Unit, function, MEI type, three bytes of how much is told, the next object, and the objects, each with its length. V1.1b3, 6.21. */
+/**
+ * Unit, function, MEI type, three bytes of how much is told, the next object, and the objects, each with its length. V1.1b3, 6.21. Ends at a right
+ * CRC before the last of them: some devices count those that are to follow too.
+ */
 function identificationLength(bytes: Uint8Array, at: number): number | undefined {
   const objects = bytes[at + 7];
   if (objects === undefined) return undefined;
@@ -107,6 +110,7 @@ function identificationLength(bytes: Uint8Array, at: number): number | undefined
     const value = bytes[at + length + 1];
     if (value === undefined) return undefined;
     length += 2 + value;
+    if (left > 1 && at + length + CRC_BYTES <= bytes.length && hasCrc(bytes, at, length + CRC_BYTES)) break;
   }
   return length + CRC_BYTES;
 }

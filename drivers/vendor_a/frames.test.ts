@@ -26,6 +26,7 @@ import {
 } from "./frames.ts";
 import { parseIdentity } from "./identity.ts";
 import { closeRequest, DIRECT, openRequest, parseOpened, parseRoute, routed, routeWords, slotRoute } from "./manager.ts";
+import { settingsSchema } from "./settings.ts";
 import { parseSymbols } from "./symbols.ts";
 import { parseDefinition, parseTemplateHead } from "./template.ts";
 
@@ -173,6 +174,12 @@ describe("the connection manager", () => {
 
   it.each(["1", "0,1", "15,0", "1,256", "1,plc", "x,1", "1,2,3"])("refuses the route %s", (text) => {
     expect(typeof parseRoute(text)).toBe("string");
+  });
+
+  it("says how the port of another tool is written here", () => {
+    const path = settingsSchema.safeParse({ path: "18,10.1.2.3" });
+    expect(path.error?.issues[0]?.message).toContain("port 18 is port 2 with an address behind it: write 2,10.1.2.3");
+    expect(settingsSchema.parse({ path: "2,10.1.2.3" }).path).toBe("2,10.1.2.3");
   });
 });
 

@@ -45,6 +45,9 @@ export function parseRoute(text: string): Route | string {
 
 function hopOf(port: string, link: string): Buffer | string {
   const number = Number(port);
+  // Other tools write the byte of a port that has an address behind it.
+  if (number > 0x10 && number < 0x1f && link.includes("."))
+    return `port ${port} is port ${number & 0x0f} with an address behind it: write ${number & 0x0f},${link}`;
   if (!/^\d{1,2}$/.test(port) || number < 1 || number > 14) return `port ${port} is out of range: 1 to 14`;
   if (/^\d{1,3}$/.test(link)) return Number(link) <= 255 ? Buffer.of(number, Number(link)) : `slot ${link} is out of range: 0 to 255`;
   if (!/^\d{1,3}(\.\d{1,3}){3}$/.test(link) || literalAddress(link)?.family !== 4) return `${link} is neither a slot nor an IPv4 address`;

@@ -8,6 +8,9 @@ import { STRUCTURE } from "./types.ts";
 
 const reused = new ReusedReadings<CipRead>();
 
+/** A reply may be filled up to a whole double word; more of it is another value. */
+const MOST_PADDING_BYTES = 3;
+
 /** A slot of a variable without a type of its own. */
 type TypedSlot = Slot & { type?: DataType };
 
@@ -54,7 +57,7 @@ export class Outcome {
 
   /** The item's data are there. */
   fill(item: CipItem, data: Buffer, at: number, end: number): void {
-    if (end - at < item.bytes && !isText(item)) {
+    if (!isText(item) && (end - at < item.bytes || end - at > item.bytes + MOST_PADDING_BYTES)) {
       this.refuse(
         item,
         new FaultError("device_error", `${item.name}: the controller sent ${end - at} bytes, ${item.bytes} were asked for`),

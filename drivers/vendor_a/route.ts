@@ -36,8 +36,7 @@ export const IDENTITY = "identity at ";
 /** The controller behind a device: as the settings say, or by looking through the backplane. Throws ReasonError. */
 export async function findTarget(link: CipLink, { path, family }: CipSettings, help: SilentHelp, ctx: DriverContext): Promise<Target> {
   const asker: Asker = { link, help, ctx };
-  const owner = await ask(asker, DIRECT, UNNAMED);
-  const identity = typeof owner === "string" ? undefined : owner;
+  const identity = await whatIsAt(asker, DIRECT);
   const isHere = path === "auto" || path === "direct";
   const files = isHere ? fileTarget(DIRECT, identity, family) : undefined;
   if (files) return { route: DIRECT, identity, isMicro800: false, files };
@@ -60,8 +59,7 @@ async function byPath(asker: Asker, path: string, family: CipSettings["family"])
   const parsed = parsePath(path);
   if (typeof parsed === "string") throw new ReasonError("UNKNOWN", `path ${path}: ${parsed}`, { condition: "configuration_invalid" });
   const { route, node } = parsed;
-  const found = await ask(asker, route, UNNAMED);
-  const identity = typeof found === "string" ? undefined : found;
+  const identity = await whatIsAt(asker, route);
   const controller = family === "auto" ? undefined : { family, name: "" };
   const files = node ? { route, identity, controller, node } : fileTarget(route, identity, family);
   return { route, identity, isMicro800: false, ...(files && { files }) };
@@ -155,8 +153,9 @@ class Backplane {
     return { route: slotRoute(slot), identity, isMicro800: false };
   }
 
-  /** The next search asks all of them again. */
+  /** The next search asks all of them again, and the device itself: it may be of a kind that has no slots. */
   #forgetSilent(): void {
+    this.#asker.help.answered(kindOf(DIRECT));
     for (const slot of this.#silent) this.#asker.help.answered(kindOf(slotRoute(slot)));
   }
 
@@ -178,6 +177,17 @@ class Backplane {
 const kindOf = (route: Route): string => `${IDENTITY}${routeWords(route)}`;
 
 const UNNAMED = "the device gives no answer to the question what it is: it is read without its name";
+
+/** The identity of what is there, or what it said before: one answer that is lost does not make it another kind of controller. */
+async function whatIsAt(asker: Asker, route: Route): Promise<Identity | undefined> {
+  const key = kindOf(route);
+  const { device } = asker.ctx;
+  const before = device?.get(key) as Identity | undefined;
+  const answer = await ask(asker, route, before ? undefined : UNNAMED);
+  if (typeof answer === "string") return before;
+  device?.set(key, answer);
+  return answer;
+}
 
 /** The identity of what is there; a string: why there is none. */
 async function ask({ link, help, ctx }: Asker, route: Route, words: string | undefined): Promise<Identity | string> {

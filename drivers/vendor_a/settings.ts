@@ -10,8 +10,8 @@ export const settingsSchema = z.strictObject({
   path: z
     .string()
     .refine((text) => text === "auto" || text === "direct" || (text !== "" && typeof parsePath(text) !== "string"), {
-      error:
-        "expected auto, direct, or ports and slots or addresses, for example 1,0 (backplane, slot 0), 1,2,2,10.1.2.3,1,0 or 1,3,A:12 (channel A of the DH+ module in slot 3, node 12)",
+      error: ({ input }) =>
+        `expected auto, direct, or ports and slots or addresses, for example 1,0 (backplane, slot 0), 1,2,2,10.1.2.3,1,0 or 1,3,A:12 (channel A of the DH+ module in slot 3, node 12)${whyNot(String(input))}`,
     })
     .default("auto")
     .describe(
@@ -34,8 +34,12 @@ export const settingsSchema = z.strictObject({
     .min(100)
     .max(4002)
     .default(4002)
-    .describe("Bytes of one message over the connection that the collector asks for; it takes fewer where the controller grants fewer"),
-  encoding: encodingSetting(WESTERN),
+    .describe(
+      "Bytes of one message over the connection that the collector asks for; it takes fewer where the controller grants fewer, at most 1994 in NJ and NX controllers and 504 in Micro800",
+    ),
+  encoding: encodingSetting(WESTERN).describe(
+    "Encoding of texts: auto (UTF-8 where they are valid UTF-8, else windows-1252), or a label of the WHATWG Encoding Standard, such as gbk or shift_jis; in NJ and NX controllers the default means auto",
+  ),
   connected: z.boolean().default(true).describe("Opens a connection in the controller, which is faster; false: unconnected messages"),
   in_flight: z
     .int()
@@ -46,5 +50,10 @@ export const settingsSchema = z.strictObject({
       "Requests under way at once; absent: 1, and up to 8 once the controller was seen to answer them as it does one after the other",
     ),
 });
+
+function whyNot(text: string): string {
+  const parsed = parsePath(text);
+  return typeof parsed === "string" ? `: ${parsed}` : "";
+}
 
 export type CipSettings = z.infer<typeof settingsSchema>;

@@ -87,6 +87,23 @@ export const SPELLINGS: readonly ToolSpellings[] = [
     ],
   },
   {
+    tool: "Sysmac Studio",
+    source: "Omron W501 and W506, variables of NJ and NX controllers",
+    isFromMemory: true,
+    spellings: [
+      is("Recipe1.Axes[2].Position", "Recipe1.Axes[2].Position", "controller Recipe1 Axes #2 Position auto"),
+      is("Grid[0,5]", "Grid[0,5]", "controller Grid #0,5 auto"),
+      is("Zähler", "Zähler", "controller Zähler auto"),
+      is("_CurrentTime", "_CurrentTime", "controller _CurrentTime auto"),
+    ],
+  },
+  {
+    tool: "Ignition",
+    source: "Ignition manual, OPC UA Drivers, Omron NJ (docs.inductiveautomation.com): device name in brackets before the variable",
+    isFromMemory: true,
+    spellings: [is("[NJ]Recipe1.Name", "Recipe1.Name", "controller Recipe1 Name auto")],
+  },
+  {
     tool: "RSLinx",
     source: "Rockwell LINX-GR001, RSLinx Classic Getting Results Guide, items of OPC and DDE",
     isFromMemory: true,
@@ -111,6 +128,17 @@ export const SPELLINGS: readonly ToolSpellings[] = [
     ],
   },
   {
+    tool: "Kepware",
+    source: "Kepware Omron NJ Ethernet driver help, Address Formats",
+    isFromMemory: true,
+    spellings: [
+      is("Temps[1]{3}", "Temps[1]{3}", "controller Temps #1 x3 auto"),
+      is("Grid {2}{3}", "Grid{6}", "controller Grid x6 auto"),
+      is("Recipe1.Name/20", "Recipe1.Name", "controller Recipe1 Name auto"),
+      is("Status.5", "Status.5", "controller Status bit 5 auto"),
+    ],
+  },
+  {
     tool: "Studio 5000",
     source: "Rockwell 1756-PM021, Logix 5000 Controllers Program Parameters, direct access; 1756-PM004, I/O and Tag Data, array subscripts",
     isFromMemory: true,
@@ -131,6 +159,11 @@ export const SPELLINGS: readonly ToolSpellings[] = [
         "controller Counts #2 x10 auto",
       ),
       is("protocol=ab_eip&gateway=10.1.2.3&plc=micrologix&elem_count=5&name=F8:10", "F8:10{5}", "file F8:10{5} float32[5]"),
+      is(
+        "protocol=ab_eip&gateway=10.1.2.3&path=18,10.1.2.3&plc=omron-njnx&elem_count=3&name=Temps[1]",
+        "Temps[1]{3}",
+        "controller Temps #1 x3 auto",
+      ),
       is("protocol=ab_eip&gateway=10.1.2.3&plc=slc&name=N7:0", "N7:0", "file N7:0 int16"),
       is("protocol=ab_eip&gateway=10.1.2.3&plc=ControlLogix&name=Program:Main.Cycle", "Program:Main.Cycle", "Program:Main Cycle auto"),
     ],

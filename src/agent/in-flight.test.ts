@@ -45,6 +45,53 @@ describe("a round of requests at once", () => {
     expect(judge(round([A, first ?? []], [A, second ?? []], [A, third ?? []]), new Set())).toBe("unclear");
   });
 
+  it("show nothing where all of them hold the same, or differ in what moves only", () => {
+    const zeros = Array<string>(4).fill("0");
+    expect(judge(round([zeros, zeros], [zeros, zeros]), new Set())).toBe("unclear");
+    const first = ["7", ...zeros];
+    const second = ["8", ...zeros];
+    const moved = [
+      ["1", ...zeros],
+      ["2", ...zeros],
+    ];
+    expect(judge(round([first, second], [second, first], moved), new Set())).toBe("unclear");
+    expect(judge(round([A, zeros, zeros], [A, zeros, zeros]), new Set())).toBe("unclear");
+    expect(judge(round([A, B, zeros], [A, B, zeros]), new Set())).toBe("same");
+  });
+
+  it("are judged by values that one of them has and the others have not, where their lengths differ", () => {
+    expect(
+      judge(
+        round(
+          [
+            ["0", "0", "1"],
+            ["0", "0"],
+          ],
+          [
+            ["0", "0", "1"],
+            ["0", "0"],
+          ],
+        ),
+        new Set(),
+      ),
+    ).toBe("unclear");
+    expect(
+      judge(
+        round(
+          [
+            ["0", "0", "1"],
+            ["0", "5"],
+          ],
+          [
+            ["0", "0", "1"],
+            ["0", "5"],
+          ],
+        ),
+        new Set(),
+      ),
+    ).toBe("same");
+  });
+
   it("are never taken for the same where a device gives one request the answer of another, whatever moves", () => {
     const texts = fc.array(fc.constantFrom("0", "1", "2"), { minLength: 6, maxLength: 6 });
     fc.assert(

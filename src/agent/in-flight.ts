@@ -12,6 +12,8 @@ const ROUND_EACH_MS = 1000;
 const WELL_READOUTS = 10;
 /** More than this part of the places that stand still, with another value, is another request's answer, or no answer. */
 const ODD_PART = 1 / 4;
+/** Requests of a round whose answer is not that of any other one: where all hold the same, nothing shows that a device mixes them up. */
+const LEAST_TOLD = 2;
 /** Requests under way at once may take so many times as long as one after the other, and the ms of a timer. */
 const SLOWER = 1.25;
 const SLOWER_MS = 5;
@@ -35,7 +37,7 @@ export interface Round {
   readonly togetherMs: number;
 }
 
-/** `unclear`: nothing stood still in one of the requests. */
+/** `unclear`: nothing stood still in one of the requests, or too few of them can be told from the others by what did. */
 export type Verdict = "same" | "other" | "slower" | "unclear";
 
 export const textOf = (reading: Reading): string =>
@@ -45,6 +47,8 @@ export const textOf = (reading: Reading): string =>
 export function judge({ before, together, after, oneByOneMs, togetherMs }: Round, changing: Set<string>): Verdict {
   if (togetherMs > oneByOneMs * SLOWER + SLOWER_MS) return "slower";
   let isUnclear = false;
+  /** Values of each request that stood still, by place; undefined: it moved. */
+  const stood: (readonly (string | undefined)[])[] = [];
   for (const [at, brought] of together.entries()) {
     const [own, ownAfter] = [before[at] ?? [], after[at] ?? []];
     if (brought.length !== own.length) return "other";
@@ -57,8 +61,18 @@ export function judge({ before, together, after, oneByOneMs, togetherMs }: Round
     // A value that moves may have moved just then, and back.
     for (const place of differing) changing.add(`${at} ${place}`);
     isUnclear ||= still.length === 0;
+    stood.push(own.map((text, place) => (changing.has(`${at} ${place}`) ? undefined : text)));
   }
-  return isUnclear ? "unclear" : "same";
+  const told = stood.filter((own) => stood.every((other) => other === own || differs(own, other)));
+  return isUnclear || told.length < LEAST_TOLD ? "unclear" : "same";
+}
+
+/** True: the answer to the other request in place of the own one would be noticed. Their places may lie otherwise where one has more of them. */
+function differs(own: readonly (string | undefined)[], other: readonly (string | undefined)[]): boolean {
+  const isAlike = own.length === other.length;
+  return own.some(
+    (text, place) => text !== undefined && (isAlike ? other[place] !== undefined && other[place] !== text : !other.includes(text)),
+  );
 }
 
 /** Requests that a device is known to answer at once; 1: it was seen to do worse. `seenMs`: when, epoch ms. */

@@ -47,11 +47,16 @@ function refusalOf(status: number, extended: number | undefined, text: string): 
   );
 }
 
-/** The base to locate such a variable from; a FaultError tells what its address has to say too. Pure. */
-export function baseAlone({ address, type }: Point<CipAddress>, { code, bytes: got, mayBeBool }: Answered): Base | FaultError {
+/** The base to locate such a variable from; a FaultError tells what its address has to say too. `why` there is no list. Pure. */
+export function baseAlone(
+  { address, type }: Point<CipAddress>,
+  { code, bytes: got, mayBeBool }: Answered,
+  why: string | undefined,
+): Base | FaultError {
   const text = textOf(address);
   const refuse = (words: string): FaultError => new FaultError("type_mismatch", `${quote(text)}: ${words}`);
-  if (isStructureCode(code)) return refuse("it is a structure whose members the controller does not list: name one of them");
+  if (isStructureCode(code))
+    return refuse(`it is a structure whose members the controller does not list: name one of them${why === undefined ? "" : ` (${why})`}`);
   const bytes = ELEMENTARY.get(code)?.bytes ?? 0;
   const single: Shape = { code, bytes, dimensions: [], firsts: [] };
   const count = address.count ?? type.count;
@@ -72,10 +77,14 @@ export function baseAlone({ address, type }: Point<CipAddress>, { code, bytes: g
       ? whole(count)
       : refuse(`it is not an array of ${count} BOOL: its answer has ${got * 8} bits`);
   }
-  // A value of one byte may have a pad byte.
-  const elements = code === STRING || bytes === 0 || got === bytes + (bytes & 1) ? 1 : Math.floor(got / bytes);
-  if (count === undefined) return elements > 1 ? whole(elements) : found(single);
-  return elements === count && code !== STRING
-    ? whole(count)
-    : refuse(`its bounds are not listed, and its answer has ${elements} elements`);
+  // An odd number of bytes may have a pad byte behind it.
+  const areBytes = (asked: number): boolean => got === asked || got === asked + (asked & 1);
+  const elements = code === STRING || bytes === 0 || areBytes(bytes) ? 1 : Math.floor(got / bytes);
+  if (count !== undefined)
+    return code !== STRING && areBytes(count * bytes)
+      ? whole(count)
+      : refuse(`its bounds are not listed, and its answer has ${elements} elements`);
+  if (elements > 1 && bytes === 1 && got % 2 === 0)
+    return refuse(`it is an array whose bounds the controller does not list: say how many, for example ${text}{${got}}`);
+  return elements > 1 ? whole(elements) : found(single);
 }

@@ -15,7 +15,7 @@ import {
   variableRequest,
   variablesRequest,
 } from "./objects.ts";
-import { variableRefusal } from "./refusals.ts";
+import { typeRefusal, variableRefusal } from "./refusals.ts";
 import {
   ARRAY,
   ELEMENTARY,
@@ -43,6 +43,12 @@ export const LIST: Help = {
     "the controller gives no answer to the question for its variables: they are looked up by name, and their bounds and structures are not known",
 };
 
+export const TYPES: Help = {
+  kind: "types of variables",
+  words:
+    "the controller gives no answer to the question for the types of its variables: they are looked up by name, and their bounds and structures are not known",
+};
+
 /** The controller has no list of variables for us. */
 export class NotListed extends Error {}
 
@@ -51,6 +57,8 @@ export class Catalog {
   readonly #messenger: Messenger;
   readonly #structures = new Map<number, VariableStructure>();
   #pageSize = PAGE;
+  /** A question for a type that had no answer. */
+  #silent: Buffer = variableRequest(1);
   #refused: string | undefined;
 
   constructor(messenger: Messenger) {
@@ -62,6 +70,11 @@ export class Catalog {
     return this.#refused;
   }
 
+  /** Why there is no list at this moment; undefined: there is one. */
+  get lacking(): string | undefined {
+    return this.#refused ?? (this.#messenger.isSilent(LIST.kind) ? "it does not answer" : undefined);
+  }
+
   /** The controller has another program. */
   forget(): void {
     this.#structures.clear();
@@ -71,7 +84,7 @@ export class Catalog {
   async page(from: number, kind: VariableKind, ctx: DriverContext): Promise<VariablePage> {
     for (;;) {
       if (this.#refused !== undefined) throw new NotListed(this.#refused);
-      const page = await this.#ask(variablesRequest(from, this.#pageSize, kind), "the list of variables", parseVariables, ctx);
+      const page = await this.#ask(LIST, variablesRequest(from, this.#pageSize, kind), "the list of variables", parseVariables, ctx);
       if (page === undefined) throw new NotListed("it does not answer");
       if (page === "too large" && this.#pageSize > 1) this.#pageSize = Math.ceil(this.#pageSize / 2);
       else if (page instanceof FaultError && page.scope !== "points") throw page;
@@ -81,9 +94,14 @@ export class Catalog {
     }
   }
 
+  /** Asks again for a type that had no answer. Throws ReasonError. */
+  async typeAgain(ctx: DriverContext): Promise<void> {
+    await this.#ask(TYPES, this.#silent, "the type of a variable", () => true, ctx);
+  }
+
   /** The shape of a listed variable. Throws FaultError: it cannot be had. */
   async shapeOf(instance: number, name: string, ctx: DriverContext): Promise<Shape> {
-    const variable = await this.#described(variableRequest(instance), name, parseVariable, ctx);
+    const variable = await this.#described(variableRequest(instance), `the type of ${name}`, parseVariable, ctx);
     return this.#shape(variable, variable.type, name, ctx, 0);
   }
 
@@ -105,7 +123,7 @@ export class Catalog {
     if (depth >= MAX_DEPTH) throw unusable(name, `structures are nested more than ${MAX_DEPTH} deep`);
     const known = this.#structures.get(instance);
     if (known) return known;
-    const type = await this.#described(typeRequest(instance), name, parseType, ctx);
+    const type = await this.#described(typeRequest(instance), `type ${instance} in ${name}`, parseType, ctx);
     // A member of a structure type, or an array of it, has no members of its own and leads to the type.
     const structure =
       type.members === 0 && type.nested !== 0
@@ -122,7 +140,7 @@ export class Catalog {
     for (let next = type.nested; next !== 0; ) {
       if (seen.has(next) || seen.size >= MAX_MEMBERS) throw unusable(name, `the members of ${type.name} have no end`);
       seen.add(next);
-      const member = await this.#described(typeRequest(next), name, parseType, ctx);
+      const member = await this.#described(typeRequest(next), `type ${next} in ${name}`, parseType, ctx);
       members.push({ name: member.name, shape: await this.#shape(member, member.nested, name, ctx, depth + 1) });
       next = member.next;
     }
@@ -135,18 +153,27 @@ export class Catalog {
     return structure;
   }
 
-  async #described<T>(request: Buffer, name: string, parse: Parse<T>, ctx: DriverContext): Promise<T> {
-    const found = await this.#ask(request, `the type of ${name}`, parse, ctx);
-    if (found === undefined) throw unusable(name, "the controller does not say of which type it is");
-    if (found === "too large") throw unusable(name, "an answer has no room for it");
+  async #described<T>(request: Buffer, what: string, parse: Parse<T>, ctx: DriverContext): Promise<T> {
+    const found = await this.#ask(TYPES, request, what, parse, ctx);
+    if (found === undefined) {
+      this.#silent = request;
+      throw unusable(what, "the controller gives no answer; members can be read by name");
+    }
+    if (found === "too large") throw unusable(what, "an answer has no room for it");
     if (found instanceof FaultError) throw found;
     return found;
   }
 
   /** Undefined: it gives no answer. */
-  #ask<T>(request: Buffer, what: string, parse: Parse<T>, ctx: DriverContext): Promise<T | "too large" | FaultError | undefined> {
+  #ask<T>(
+    help: Help,
+    request: Buffer,
+    what: string,
+    parse: Parse<T>,
+    ctx: DriverContext,
+  ): Promise<T | "too large" | FaultError | undefined> {
     return this.#messenger.askHelp<T | "too large" | FaultError>(
-      LIST,
+      help,
       ctx,
       () => what,
       request,
@@ -155,7 +182,8 @@ export class Catalog {
           done("too large");
           return undefined;
         }
-        const found = status === STATUS.ok ? parse(bytes, at, end) : variableRefusal(status, extended, what);
+        const refused = help === TYPES ? typeRefusal : variableRefusal;
+        const found = status === STATUS.ok ? parse(bytes, at, end) : refused(status, extended, what);
         done(typeof found === "string" ? unusable(what, found) : found);
         return undefined;
       },

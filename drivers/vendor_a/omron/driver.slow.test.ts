@@ -8,6 +8,7 @@ import { openPlanned } from "../../../test/support/planned.ts";
 import type { DriverContext, Point, Prepared } from "../../driver.ts";
 import { typeOf } from "../../driver.ts";
 import driver from "../driver.ts";
+import type { CipMessage, Misbehaviour } from "../simulator.ts";
 import { OmronProgram, startOmronDevice } from "../simulator-omron.ts";
 import { NJ_VARIABLES } from "../simulator-plant.ts";
 
@@ -153,6 +154,24 @@ describe("a controller that does not list its variables", () => {
     expect(device.counts.accepted).toBe(1);
   });
 
+  it("tells bytes of an array from the one that fills up a word by their count", async () => {
+    const { device, cpu } = await start();
+    cpu.lists = false;
+    cpu.program.variable("Pair", "BYTE[0..1]", [1, 2]);
+    cpu.program.variable("Four", "BYTE[0..3]", [1, 2, 3, 4]);
+    expect(await readOne(device.port, "Pair{2}")).toEqual([1, 2]);
+    expect(await readOne(device.port, "Four{4}")).toEqual([1, 2, 3, 4]);
+    expect(await readOne(device.port, "Four{3}")).toEqual([1, 2, 3]);
+    expect(await readOne(device.port, "Four")).toContain("say how many, for example Four{4}");
+  });
+
+  it("refuses a path that has no room for the part of an element", async () => {
+    const { device } = await start();
+    const long = Array.from({ length: 4 }, (_, i) => `${"m".repeat(120)}${i}`).join(".");
+    const { prepare } = await open(device.port);
+    expect((await prepare(long)).map(refusal)).toEqual([expect.stringMatching(/^address_invalid: .*a path of \d+ bytes/)]);
+  });
+
   it("says what an address has to say instead", async () => {
     const { device, cpu } = await start();
     cpu.lists = false;
@@ -164,7 +183,7 @@ describe("a controller that does not list its variables", () => {
       'type_mismatch: "Flags": it is an array of BOOL whose bounds the controller does not list: say how many, for example Flags{16}',
       "prepared",
       'type_mismatch: "Flags": it is not an array of 20 BOOL: its answer has 48 bits',
-      'type_mismatch: "Recipe1": it is a structure whose members the controller does not list: name one of them',
+      expect.stringContaining('type_mismatch: "Recipe1": it is a structure whose members the controller does not list: name one of them ('),
       "prepared",
       'type_mismatch: "Bytes": its bounds are not listed, and its answer has 5 elements',
       "prepared",
@@ -172,6 +191,54 @@ describe("a controller that does not list its variables", () => {
       "prepared",
       expect.stringContaining("not_found: Hidden: status 0x05 (no such variable on the network: set Network Publish"),
     ]);
+  });
+});
+
+/** Requests for the types of variables: instances of class 6B, or of 6C. */
+const isOfTypes = ({ service, path }: CipMessage): boolean => service === 0x01 && /class (107|108|0x6b|0x6c)\b/i.test(path);
+
+describe("a controller that lists its variables, and not their types", () => {
+  it.each<[string, Misbehaviour]>([
+    ["refuses them", { status: { general: 0x08 } }],
+    ["gives no answer", { silent: true }],
+  ])("is read by name, as one without a list: %s", async (_, odd) => {
+    const { device } = await start();
+    device.misbehave = (message) => (isOfTypes(message) ? odd : undefined);
+    const { prepare } = await open(device.port, driverContext({ answerMs: 100, device: deviceMemory() }));
+    const found = await prepare("Total=DINT", "Recipe1.Speed", "Temps[2]", "Recipe1", "Hidden");
+    expect(found.map(refusal)).toEqual([
+      "prepared",
+      "prepared",
+      "prepared",
+      expect.stringContaining("device_error: the type of Recipe1: "),
+      expect.stringContaining("not_found: Hidden"),
+    ]);
+    expect(device.counts.accepted).toBe(1);
+  });
+
+  it("gets no further question about types for a minute once it gave no answer", async () => {
+    const { device } = await start();
+    device.misbehave = (message) => (isOfTypes(message) ? { silent: true } : undefined);
+    const { session, prepare } = await open(device.port, driverContext({ answerMs: 100, device: deviceMemory() }));
+    expect((await prepare("Recipe1")).map(refusal)).toEqual([
+      expect.stringContaining("the type of Recipe1: the controller gives no answer"),
+    ]);
+    const asked = device.counts.messages;
+    expect((await prepare("Recipe1", "Axes[4]")).map(refusal)).not.toContain("prepared");
+    // By name only.
+    expect(device.counts.messages - asked).toBeLessThanOrEqual(4);
+    expect(codesOf(session.warnings?.())).toEqual(["help_silent"]);
+  });
+
+  it("gives members of a union by their names", async () => {
+    const { device, cpu } = await start();
+    const instance = cpu.program.variables.get("recipe1")?.instance ?? 0;
+    const isRecipe = ({ service, path }: CipMessage) => service === 0x01 && path.includes("6b") && path.endsWith(` ${instance}`);
+    const UNION = 0x0c;
+    device.misbehave = (message) =>
+      isRecipe(message) ? { change: (reply) => Buffer.concat([reply.subarray(0, 8), Buffer.of(UNION), reply.subarray(9)]) } : undefined;
+    expect(await readOne(device.port, "Recipe1.Speed")).toBe(12.25);
+    expect(await readOne(device.port, "Recipe1")).toContain("a union is not read as a whole");
   });
 });
 
@@ -223,6 +290,44 @@ describe("answers", () => {
     },
   );
 
+  it("that are longer than the part that was requested give no text", async () => {
+    const { device, cpu } = await start();
+    const long = "äöü".repeat(300);
+    cpu.program.set("Note", long);
+    expect(await readOne(device.port, "Note")).toBe(long);
+    // The whole text, whatever part was asked for.
+    const text = Buffer.from(long);
+    const whole = Buffer.concat([Buffer.of(0xcc, 0, 0, 0, 0xd0, 0, text.length & 0xff, text.length >> 8), text]);
+    const settings = { connection_size: 504 };
+    const { requests, session } = await planned(device.port, [{ address: "Note" }], settings);
+    device.misbehave = () => ({ change: () => whole });
+    const [request] = requests;
+    if (!request) throw new Error("nothing is planned");
+    await expect(session.read(request, driverContext())).rejects.toMatchObject({
+      fault: "device_error",
+      message: expect.stringMatching(/sent 1800 of \d+ bytes/),
+    });
+  });
+
+  it("may hold fewer elements than a connection has room for", async () => {
+    const { device, cpu } = await start();
+    cpu.givesParts = false;
+    const most = 40;
+    const tooLarge: Misbehaviour = { status: { general: 0x11 } };
+    device.misbehave = ({ service, reads }) => (service === 0x4c && (reads[0]?.count ?? 0) > most ? tooLarge : undefined);
+    const long = NJ_VARIABLES.filter(({ address }) => address === "Counts");
+    const { values } = await planned(device.port, long, { connection_size: 504 });
+    expect(await values()).toEqual(long.map(({ value }) => value));
+  });
+
+  it("to a read of a duration have either of its two codes", async () => {
+    const { device } = await start();
+    const other = () => {
+      device.misbehave = () => ({ change: (reply) => Buffer.concat([reply.subarray(0, 4), Buffer.of(0x09), reply.subarray(5)]) });
+    };
+    expect(await readOne(device.port, "Cycle", other)).toBe(-1_500_000_001n);
+  });
+
   it("in frames that come byte by byte are the same", async () => {
     const { device } = await start();
     device.misbehave = () => ({ delayMs: 1 });
@@ -244,6 +349,16 @@ describe("answers", () => {
 });
 
 describe("browsing", () => {
+  it("ends where the controller lists its variables in a circle", async () => {
+    const { device } = await start();
+    const entry = Buffer.from("010000000c006b0001000000054f74686572", "hex");
+    const page = Buffer.concat([Buffer.from("df0000000100ff00", "hex"), entry]);
+    device.misbehave = ({ service }) => (service === 0x5f ? { change: () => page } : undefined);
+    const { prepare } = await open(device.port);
+    expect((await prepare("Total", "_Nothing")).map(refusal)).toEqual(["prepared", expect.stringContaining("not_found")]);
+    expect(device.counts.messages).toBeLessThan(12);
+  });
+
   it("lists published variables with their members and bounds, the system's last, over many pages", async () => {
     const program = new OmronProgram();
     program.structure("Part", [

@@ -44,6 +44,9 @@ export interface Base {
   readonly steps: readonly Step[];
 }
 
+/** The members of a structure or a union are not known; the controller may know one by its name. */
+export class UntoldMembers extends FaultError {}
+
 /** The place of an address in what is known. Throws FaultError: `not_found`, `out_of_range`, `type_mismatch`. Pure. */
 export function locateVariable(address: CipAddress, wanted: DataType, base: Base): Located {
   const text = textOf(address);
@@ -98,8 +101,9 @@ class Walk {
         this.#text,
         `${this.name} is an array: name one element, for example ${this.name}[${this.shape.firsts.join(",")}].${name}`,
       );
+    if (!structure) throw new UntoldMembers("not_found", `${quote(this.#text)}: the controller does not list the members of ${this.name}`);
     const wanted = name.toLowerCase();
-    const member = structure?.members.find((one) => one.name.toLowerCase() === wanted);
+    const member = structure.members.find((one) => one.name.toLowerCase() === wanted);
     if (!member) throw new FaultError("not_found", `${quote(this.#text)}: ${this.name} (${shapeName(this.shape)}) has no member ${name}`);
     const indices = this.start === undefined ? [] : indicesAt(this.start, this.shape);
     this.path = [...this.path, ...indices, member.name];

@@ -152,14 +152,18 @@ export class VariableReader {
   async #rows(item: VariableItem, ctx: DriverContext): Promise<Data> {
     const size = item.shape.code === BOOL ? 1 : item.shape.bytes;
     const data = Buffer.alloc(item.elements * size);
-    const most = Math.max(1, Math.floor(this.#room / size));
+    let most = Math.max(1, Math.floor(this.#room / size));
     for (let done = 0; done < item.elements; ) {
       const count = Math.min(most, item.elements - done);
       const start = (item.start ?? 0) + done;
       // A single element has the form of a value: a BOOL of two bytes, whose first is its state.
       const bytes = count === 1 ? item.shape.bytes : count * size;
       const part = await this.#ask(item, elementsRequest(item, start, count), bytes, ctx);
-      if (!part) throw new FaultError("device_error", `${item.name}: the controller has no room for ${count} elements in an answer`);
+      if (!part && count === 1) throw new FaultError("device_error", `${item.name}: an answer has no room for an element`);
+      if (!part) {
+        most = count >> 1;
+        continue;
+      }
       part.bytes.copy(data, done * size, part.at, part.at + count * size);
       done += count;
     }
@@ -205,7 +209,14 @@ export class VariableReader {
           refuse(new FaultError("device_error", `${item.name}: the controller has no room for ${asked} bytes in an answer`));
         else if (data instanceof FaultError && NO_PARTS.has(reply.status)) done(data);
         else if (data instanceof Error) refuse(data);
-        else done(Buffer.from(data.bytes.subarray(data.at, Math.min(data.end, data.at + asked))));
+        else if (data.end - data.at > asked)
+          refuse(
+            new FaultError(
+              "device_error",
+              `${item.name}: the controller sent ${data.end - data.at} of ${asked} bytes from byte ${from} on`,
+            ),
+          );
+        else done(Buffer.from(data.bytes.subarray(data.at, data.end)));
         return undefined;
       },
     );
@@ -241,9 +252,12 @@ function textIn(bytes: Buffer, at: number, end: number, name: string): Data | Fa
   return { bytes, at: from, end: textEnd };
 }
 
+/** Two codes of one type. */
+const isTime = (code: number): boolean => code === 0x09 || code === 0xdb;
+
 /** Undefined: it has the type that was looked up. */
 function changeOf(head: { readonly code: number; readonly crc: number | undefined }, { code, structure }: Shape): string | undefined {
-  const isSame = head.code === code || (isStructureCode(head.code) && isStructureCode(code));
+  const isSame = head.code === code || (isStructureCode(head.code) && isStructureCode(code)) || (isTime(head.code) && isTime(code));
   if (!isSame) return `has the type 0x${head.code.toString(16)} instead of 0x${code.toString(16)}`;
   if (!structure || head.crc === structure.crc) return undefined;
   return `is a structure with the CRC 0x${head.crc?.toString(16)} instead of 0x${structure.crc.toString(16)}`;

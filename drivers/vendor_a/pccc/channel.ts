@@ -7,7 +7,7 @@ import { STATUS } from "../cip.ts";
 import { openConnection } from "../forward-open.ts";
 import { type CipLink, isRouteReply } from "../link.ts";
 import { CONNECTION_ENDS_MS, type Route, routed, routeMs, routeWords } from "../manager.ts";
-import { routeFailure, statusCode } from "../refusals.ts";
+import { refusalOf, routeFailure, statusCode } from "../refusals.ts";
 import {
   afterDhpHeader,
   afterRequester,
@@ -63,7 +63,7 @@ export class EnvelopedChannel implements FileChannel {
         refuse(
           isRoute
             ? routeFailure(status, extended, `no way to the controller (${routeWords(this.#route)})`)
-            : notThere(status, extended, describe()),
+            : envelopeRefusal(status, extended, describe()),
         );
         return undefined;
       }
@@ -75,7 +75,13 @@ export class EnvelopedChannel implements FileChannel {
   }
 }
 
+/** Path or object unknown, service not supported. */
+const NO_OBJECT: ReadonlySet<number> = new Set([STATUS.pathSegment, 0x05, STATUS.notSupported, 0x16]);
+
 /** The device itself refuses the envelope. */
+const envelopeRefusal = (status: number, extended: number | undefined, what: string): FaultError =>
+  NO_OBJECT.has(status) ? notThere(status, extended, what) : refusalOf(status, extended, what);
+
 const notThere = (status: number, extended: number | undefined, what: string): FaultError =>
   new FaultError(
     "device_error",

@@ -63,6 +63,8 @@ describe("elements of data files", () => {
   it("give their bytes as they come on the wire", () => {
     expect(read("T4:0.ACC", hex("0060 f401 7b00"), { isRaw: true })).toEqual([0x7b, 0]);
     expect(read("N7:0{2}", hex("0100 0080"), { isRaw: true })).toEqual([1, 0, 0, 0x80]);
+    expect(read("L10:0/31", hex("0102 0304"), { isRaw: true })).toEqual([3, 4]);
+    expect(read("L10:0/15", hex("0102 0304"), { isRaw: true })).toEqual([1, 2]);
     const { address } = parseFileAddress("N7:0/3", undefined, "windows-1252");
     expect(fileWire(address)).toBeUndefined();
     expect(fileWire({ ...address, place: placeOf(address, "slc") })).toMatchObject({ form: "the word that holds it", orders: [] });

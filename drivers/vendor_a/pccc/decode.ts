@@ -27,10 +27,12 @@ export function fileDecoder(address: FileAddress, type: DataType, place: FilePla
   return address.count === undefined ? single(element, offset) : several(element, kind.bytes, count);
 }
 
-function rawBytes({ kind, count, offset, bit }: FilePlace, { member }: FileAddress): FileDecoder {
-  const length = member || bit !== undefined ? 2 : kind.bytes * count;
+/** A member, and a bit as the word that holds it. */
+function rawBytes({ kind, count, offset, bit = 0 }: FilePlace, address: FileAddress): FileDecoder {
+  const isWord = address.member !== undefined || address.bit !== undefined;
+  const from = offset + (bit >> 4) * 2;
   return (data, at, slot) => {
-    slot.value = [...data.subarray(at + offset, at + offset + length)];
+    slot.value = [...data.subarray(at + from, at + from + (isWord ? 2 : kind.bytes * count))];
     return slot;
   };
 }

@@ -2,6 +2,7 @@ import type { Discovered, DriverContext } from "../../driver.ts";
 import type { FileChannel } from "./channel.ts";
 import { type FileKind, isInputOrOutput, kindByCode } from "./files.ts";
 import { directoryRead } from "./frames.ts";
+import { fileRefusal } from "./refusals.ts";
 
 /**
  * The file directory, file 0. Which bytes are what, an independent client took from captures of the SLC 5/05, MicroLogix 1100 and 1400; no
@@ -49,7 +50,7 @@ export function filesIn(directory: Buffer, { rowsAt }: Layout): ListedFile[] {
   return files;
 }
 
-/** Reads the directory in pieces until the controller has no more. Throws as `FileChannel.ask`. */
+/** Reads the directory in pieces until the controller has no more. Throws as `FileChannel.ask`, and FaultError where it has none. */
 async function readDirectory(channel: FileChannel, { code }: Layout, ctx: DriverContext): Promise<Buffer> {
   const pieces: Buffer[] = [];
   let length = 0;
@@ -60,8 +61,10 @@ async function readDirectory(channel: FileChannel, { code }: Layout, ctx: Driver
       ctx,
       () => `the file directory from byte ${length} on`,
       command,
-      ({ bytes, at, end, status }, done) => {
-        done(status === GOOD ? Buffer.from(bytes.subarray(at, end)) : undefined);
+      ({ bytes, at, end, status, extended }, done, refuse) => {
+        if (status === GOOD && end - at > PIECE_BYTES) return `${end - at} bytes answer a read of ${PIECE_BYTES} of the directory`;
+        if (status !== GOOD && length === 0) refuse(fileRefusal(status, extended, "the file directory"));
+        else done(status === GOOD ? Buffer.from(bytes.subarray(at, end)) : undefined);
         return undefined;
       },
     );

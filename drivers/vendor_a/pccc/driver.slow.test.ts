@@ -1,14 +1,15 @@
-import { afterEach, describe, expect, it } from "vitest";
-import { silentLog } from "../../../src/model/context.ts";
+import { afterEach, describe, expect, it, vi } from "vitest";
+import { deviceMemory, driverContext } from "../../../test/support/driver-context.ts";
 import { startFaultProxy } from "../../../test/support/fault-proxy.ts";
 import { openPlanned } from "../../../test/support/planned.ts";
-import type { DriverContext, Point } from "../../driver.ts";
+import type { DeviceMemory, DriverContext, Point } from "../../driver.ts";
 import { typeOf } from "../../driver.ts";
+import { LEARNED_FOR_MS } from "../../lib/learned.ts";
 import driver from "../driver.ts";
-import { LogixProgram, startCipDevice } from "../simulator.ts";
+import { type CipMessage, LogixProgram, startCipDevice } from "../simulator.ts";
 import { type FileDeviceOptions, fileCpu, filledFiles, startFileDevice } from "../simulator-controllers.ts";
 import { DataFiles } from "../simulator-files.ts";
-import { CONTROLLER } from "../simulator-identity.ts";
+import { CONTROLLER, DHRIO } from "../simulator-identity.ts";
 import { FILE_STATUS, FileCpu } from "../simulator-pccc.ts";
 
 const closing: (() => Promise<unknown>)[] = [];
@@ -29,18 +30,20 @@ async function open(port: number, variables: Variables, local: object = {}) {
   return planned;
 }
 
-const context = (): DriverContext => ({
-  signal: new AbortController().signal,
-  log: silentLog,
-  timeouts: { nameMs: 1000, connectMs: 1000, answerMs: 1000 },
-});
+const context = (device?: DeviceMemory, answerMs = 1000): DriverContext => driverContext({ answerMs, ...(device && { device }) });
 
 /** Each address looked up, planned and read by itself: the value, or the fault with its words. */
-async function readEach(port: number, addresses: readonly string[], local: object = {}): Promise<unknown[]> {
+async function readEach(
+  port: number,
+  addresses: readonly string[],
+  local: object = {},
+  device?: DeviceMemory,
+  answerMs?: number,
+): Promise<unknown[]> {
   const settings = driver.settings.parse(local);
   const session = await driver.connect(
     { details: driver.details.parse({ type: "vendor_a", host: "127.0.0.1", port }), settings, secrets: {} },
-    context(),
+    context(device, answerMs),
   );
   closing.push(() => session.close());
   const values: unknown[] = [];
@@ -133,10 +136,29 @@ describe("sizes", () => {
     expect(await readEach(device.port, ["N7:250{60}", "N7:0{30}"])).toMatchObject([{ fault: "out_of_range" }, expect.any(Array)]);
   });
 
-  it("takes fewer by its setting", async () => {
+  it("takes fewer by its setting, also of one long value", async () => {
     const cpu = fileCpu("micrologix");
     const device = await start({ cpu });
     expect((await open(device.port, words, { max_file_bytes: 100 })).requests).toHaveLength(6);
+    const { values } = await open(device.port, [{ address: "N7:0{200}" }], { max_file_bytes: 100 });
+    expect((await values())[0]).toHaveLength(200);
+    expect(cpu.lastCommands.map(({ data }) => data[0])).toEqual([100, 100, 100, 100]);
+  });
+
+  it("are learned of one controller, and not of another behind the same module", async () => {
+    const [small, large] = [fileCpu("slc"), fileCpu("slc")];
+    small.maxBytes = 60;
+    const device = await start({ cpu: small, behind: "dhp" });
+    const nodes = new Map([
+      [0o12, small],
+      [0o13, large],
+    ]);
+    device.slots.set(3, { kind: "dhp", identity: DHRIO, channel: 1, nodes });
+    const memory = deviceMemory();
+    const read = async (path: string) => (await readEach(device.port, ["N7:0{110}"], { path }, memory))[0];
+    expect(await read("1,3,A:12")).toHaveLength(110);
+    expect(await read("1,3,A:13")).toHaveLength(110);
+    expect([small.counts.refused > 0, large.counts.refused, large.counts.reads]).toEqual([true, 0, 1]);
   });
 });
 
@@ -183,6 +205,57 @@ describe("missing files and elements", () => {
     const { session, values } = await open(other.port, [{ address: "N7:0" }]);
     await values();
     expect(session.warnings?.().map(({ code }) => code)).toEqual(["file_types_unproved"]);
+  });
+});
+
+describe("troubles", () => {
+  afterEach(() => void vi.restoreAllMocks());
+
+  it("that one answer brings do not turn proved types off for longer than ten minutes", async () => {
+    const cpu = fileCpu("plc5");
+    const device = await start({ cpu });
+    const { session, values } = await open(device.port, [{ address: "N7:0" }]);
+    cpu.refuse = ({ fnc }) => (fnc === 0x68 ? FILE_STATUS.command : undefined);
+    expect(await values()).toEqual([-1]);
+    cpu.refuse = undefined;
+    expect(session.warnings?.()).toHaveLength(1);
+    const now = performance.now();
+    vi.spyOn(performance, "now").mockReturnValue(now + LEARNED_FOR_MS);
+    expect(await values()).toEqual([-1]);
+    expect(cpu.lastCommands.at(-1)?.fnc).toBe(0x68);
+    expect(session.warnings?.()).toEqual([]);
+  });
+
+  const isIdentity = ({ service, path }: CipMessage): boolean => service === 0x01 && /class 0x1\b/i.test(path);
+
+  it("with the answer to what it is leave a controller what it was, and one that was never known is not read as another kind", async () => {
+    const device = await start({ cpu: fileCpu("plc5") });
+    const memory = deviceMemory();
+    const read = (local: object, known = memory) => readEach(device.port, ["F8:0", "N7:0"], local, known, 100);
+    device.misbehave = (message) => (isIdentity(message) ? { silent: true } : undefined);
+    // Words of a float lie in another order in a controller of another kind.
+    const unknown = deviceMemory();
+    expect(await read({ path: "direct" }, unknown)).toMatchObject([
+      { fault: "device_error", message: expect.stringContaining("set family") },
+      -1,
+    ]);
+    await expect(read({})).rejects.toMatchObject({ reason: { type: "UNKNOWN" } });
+    device.misbehave = undefined;
+    expect(await read({})).toEqual([21.5, -1]);
+    device.misbehave = (message) => (isIdentity(message) ? { silent: true } : undefined);
+    expect(await read({})).toEqual([21.5, -1]);
+    expect(await read({})).toEqual([21.5, -1]);
+  });
+
+  it("on the way are not mistaken for a device without PCCC", async () => {
+    const device = await start({ cpu: fileCpu("micrologix") });
+    const answered = async (general: number) => {
+      device.misbehave = ({ service }) => (service === 0x4b ? { status: { general } } : undefined);
+      return (await readEach(device.port, ["N7:0"]))[0];
+    };
+    expect(await answered(0x02)).toMatchObject({ scope: "busy", message: expect.stringContaining("no resources left") });
+    expect(await answered(0x1b)).toMatchObject({ scope: "points", message: expect.stringContaining("too large for a bridge") });
+    expect(await answered(0x05)).toMatchObject({ scope: "everything", message: expect.stringContaining("takes no PCCC commands") });
   });
 });
 

@@ -11,6 +11,8 @@ import type { FilePlace } from "./place.ts";
 /** Neighbours in one file, or in one slot of inputs or outputs. */
 export interface FileItem extends Pick<FilePlace, "family" | "kind" | "file" | "slot" | "start" | "count"> {
   readonly bytes: number;
+  /** Data bytes that one answer may have: a longer value is read in pieces. */
+  readonly mostBytes: number;
   /** In words: `N7:0..9`. */
   readonly name: string;
 }
@@ -41,7 +43,7 @@ export function* planFileSteps(
     const length = Math.max(1, Math.floor(fileBytes / bytes));
     const limits = { length, gap: length, count: maxPoints };
     for (const { start, length: count, items } of yield* groupSpansSteps(together, spanOf, limits, apart))
-      reads.push(readOf(items, start, count));
+      reads.push(readOf(items, start, count, fileBytes));
   }
   return reads;
 }
@@ -61,11 +63,11 @@ const spanOf = (point: Point<FileAddress>) => {
   return { start, length: count };
 };
 
-function readOf(points: readonly Point<FileAddress>[], start: number, count: number): FileRead {
+function readOf(points: readonly Point<FileAddress>[], start: number, count: number, mostBytes: number): FileRead {
   const [first] = points;
   if (!first) throw new TypeError("a request without points");
   const { family, kind, file, slot } = placeIn(first);
-  const item = { family, kind, file, start, count, bytes: count * kind.bytes, ...(slot !== undefined && { slot }) };
+  const item = { family, kind, file, start, count, bytes: count * kind.bytes, mostBytes, ...(slot !== undefined && { slot }) };
   return {
     points,
     item: { ...item, name: nameOf(item) },
@@ -75,7 +77,7 @@ function readOf(points: readonly Point<FileAddress>[], start: number, count: num
 }
 
 /** `N7:0..9`, `I:1.0..2`, and of a PLC-5 `I:012..017`. */
-export function nameOf({ family, kind: { letter }, file, slot, start, count }: Omit<FileItem, "bytes" | "name">): string {
+export function nameOf({ family, kind: { letter }, file, slot, start, count }: Omit<FileItem, "bytes" | "mostBytes" | "name">): string {
   const isOctal = family === "plc5" && isInputOrOutput(letter);
   const number = (at: number): string => (isOctal ? at.toString(8).padStart(3, "0") : String(at));
   const prefix = isInputOrOutput(letter) ? letter : `${letter}${file}`;

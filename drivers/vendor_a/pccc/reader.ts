@@ -4,6 +4,7 @@ import { type Warning, warning } from "../../../src/model/warning.ts";
 import type { DeviceMemory, DriverContext } from "../../driver.ts";
 import { Learned } from "../../lib/learned.ts";
 import { ReusedReadings } from "../../lib/reused-readings.ts";
+import { MOST_FILE_BYTES } from "../settings.ts";
 import type { FileChannel } from "./channel.ts";
 import { type FileFamily, type FileKind, isInputOrOutput } from "./files.ts";
 import { type FileReply, logicalRead, parseDataType, typedRead, wordRangeRead } from "./frames.ts";
@@ -27,23 +28,17 @@ const LEAST_BYTES = 40;
 /** Reads elements of data files: what fits one answer as one, a longer value in pieces. */
 export class FileReader {
   readonly #channel: FileChannel;
-  readonly #most: number;
-  readonly #learned: Learned<{ readonly bytes: number }>;
-  /** The codes of inputs and outputs "by slot" are taken, and the others are not. */
-  #bySlot = false;
-  /** The controller knows no typed reads. */
-  #byWords = false;
+  readonly #learned: Learned<{ readonly bytes: number } & Ways>;
 
-  /** `most`: data bytes of one answer. */
-  constructor(channel: FileChannel, most: number, memory: DeviceMemory | undefined) {
+  constructor(channel: FileChannel, memory: DeviceMemory | undefined) {
     this.#channel = channel;
-    this.#most = most;
-    this.#learned = new Learned(memory, "file_bytes", { bytes: most });
+    // Several controllers may be behind one device.
+    this.#learned = new Learned(memory, `files, ${channel.words}`, { bytes: MOST_FILE_BYTES, isBySlot: false, isByWords: false });
   }
 
   /** For people; undefined: all is as it should be. */
   get warning(): Warning | undefined {
-    if (!this.#byWords) return undefined;
+    if (!this.#learned.values.isByWords) return undefined;
     return warning(
       "file_types_unproved",
       "the controller knows no typed reads: a wrong letter in an address (F for N) gives a wrong value; compare the letters with the program",
@@ -59,7 +54,7 @@ export class FileReader {
     const { bytes } = item.kind;
     // The agent divides a request of several points; one point is divided here.
     const isLone = request.points.length === 1;
-    const before = isLone ? this.#learned.values.bytes : this.#most;
+    const before = isLone ? Math.min(item.mostBytes, this.#learned.values.bytes) : item.mostBytes;
     let size = before;
     for (let done = 0; done < item.count; ) {
       const count = Math.min(item.count - done, Math.max(1, Math.floor(size / bytes)));
@@ -79,54 +74,50 @@ export class FileReader {
     if (!refused) return undefined;
     const { kind, family } = item;
     const isOther = isInputOrOutput(kind.letter) && family !== "plc5" && isTypeRefused(refused.status, refused.extended);
-    if (isOther) return (await this.#tryOther("bySlot", item, piece, data, at, ctx)) ? undefined : refused;
-    const isUnknown = family === "plc5" && isCommandRefused(refused.status) && !this.#byWords;
-    if (isUnknown) return (await this.#tryOther("byWords", item, piece, data, at, ctx)) ? undefined : refused;
+    const { isBySlot, isByWords } = this.#learned.values;
+    if (isOther) return (await this.#tryOther({ isByWords, isBySlot: !isBySlot }, item, piece, data, at, ctx)) ? undefined : refused;
+    const isUnknown = family === "plc5" && isCommandRefused(refused.status) && !isByWords;
+    if (isUnknown) return (await this.#tryOther({ isBySlot, isByWords: true }, item, piece, data, at, ctx)) ? undefined : refused;
     return refused;
   }
 
-  /** Asks in the other way, which stays where it is answered. */
-  async #tryOther(way: "bySlot" | "byWords", item: FileItem, piece: Piece, data: Buffer, at: number, ctx: DriverContext): Promise<boolean> {
-    const turn = (): void => {
-      if (way === "bySlot") this.#bySlot = !this.#bySlot;
-      else this.#byWords = !this.#byWords;
-    };
-    turn();
-    if (!(await this.#ask(item, piece, data, at, ctx))) {
-      const codes = this.#bySlot ? "8C and 8B" : "83 and 82";
-      ctx.log.info({}, way === "byWords" ? "the controller takes word range reads only" : `inputs and outputs have the codes ${codes}`);
-      return true;
-    }
-    turn();
-    return false;
+  /** Asks in another way, which stays where it is answered. */
+  async #tryOther(ways: Ways, item: FileItem, piece: Piece, data: Buffer, at: number, ctx: DriverContext): Promise<boolean> {
+    if (await this.#ask(item, piece, data, at, ctx, ways)) return false;
+    this.#learned.learn(ways);
+    const codes = `inputs and outputs have the codes ${ways.isBySlot ? "8C and 8B" : "83 and 82"}`;
+    ctx.log.info({}, isInputOrOutput(item.kind.letter) && item.family !== "plc5" ? codes : "the controller takes word range reads only");
+    return true;
   }
 
-  #ask(item: FileItem, piece: Piece, data: Buffer, at: number, ctx: DriverContext): Promise<Refused | undefined> {
+  #ask(
+    item: FileItem,
+    piece: Piece,
+    data: Buffer,
+    at: number,
+    ctx: DriverContext,
+    ways: Ways = this.#learned.values,
+  ): Promise<Refused | undefined> {
     const { kind } = item;
     const bytes = piece.count * kind.bytes;
-    const isTyped = isTypedFamily(item.family) && !this.#byWords;
+    const isTyped = isTypedFamily(item.family) && !ways.isByWords;
     const describe = (): string => nameOf({ ...item, ...piece });
-    return this.#channel.ask<Refused | undefined>(
-      ctx,
-      describe,
-      readCommand(item, piece, { isBySlot: this.#bySlot, isByWords: this.#byWords }),
-      (reply, done, refuse) => {
-        if (reply.status !== GOOD) {
-          done({ status: reply.status, extended: reply.extended });
-          return undefined;
-        }
-        const from = isTyped ? typedData(reply, kind, piece.count) : reply.at;
-        if (typeof from === "string") return from;
-        if (from instanceof FaultError) {
-          refuse(new FaultError(from.fault, `${describe()}: ${from.message}`));
-          return undefined;
-        }
-        if (reply.end - from !== bytes) return `${reply.end - from} bytes answer a read of ${bytes}`;
-        reply.bytes.copy(data, at, from, reply.end);
-        done(undefined);
+    return this.#channel.ask<Refused | undefined>(ctx, describe, readCommand(item, piece, ways), (reply, done, refuse) => {
+      if (reply.status !== GOOD) {
+        done({ status: reply.status, extended: reply.extended });
         return undefined;
-      },
-    );
+      }
+      const from = isTyped ? typedData(reply, kind, piece.count) : reply.at;
+      if (typeof from === "string") return from;
+      if (from instanceof FaultError) {
+        refuse(new FaultError(from.fault, `${describe()}: ${from.message}`));
+        return undefined;
+      }
+      if (reply.end - from !== bytes) return `${reply.end - from} bytes answer a read of ${bytes}`;
+      reply.bytes.copy(data, at, from, reply.end);
+      done(undefined);
+      return undefined;
+    });
   }
 }
 
@@ -139,7 +130,11 @@ export interface Ways {
 }
 
 /** The command that reads a piece of an item. Pure. */
-export function readCommand({ family, kind, file, slot }: FileItem, { start, count }: Piece, { isBySlot, isByWords }: Ways): Buffer {
+export function readCommand(
+  { family, kind, file, slot }: Pick<FileItem, "family" | "kind" | "file" | "slot">,
+  { start, count }: Piece,
+  { isBySlot, isByWords }: Ways,
+): Buffer {
   const bytes = count * kind.bytes;
   if (isTypedFamily(family)) return isByWords ? wordRangeRead({ file, element: start, bytes }) : typedRead({ file, element: start, count });
   const code = isBySlot && kind.otherCode !== undefined ? kind.otherCode : kind.code;

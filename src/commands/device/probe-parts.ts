@@ -29,7 +29,7 @@ export async function askOtherParts(
   context: DriverContext,
 ): Promise<OtherParts | undefined> {
   const { driver, details, settings, source } = target;
-  const found = point && driver.otherParts?.(point.address);
+  const found = point && driver.otherParts?.(point.address, settings);
   if (!found) return undefined;
   const ctx = { ...context, timeouts: { ...context.timeouts, answerMs: Math.min(context.timeouts.answerMs, ANSWER_MS) } };
   const [silent, unknown]: [string[], string[]] = [[], []];

@@ -346,7 +346,7 @@ class Walk {
     if (!session?.identify || !session.alive() || !first) return undefined;
     try {
       const words = await session.identify({ index: 0, address: first.address, type: first.type }, this.#context(addresses));
-      return `the device says of itself: ${words}`;
+      return words === "" ? undefined : `the device says of itself: ${words}`;
     } catch (error) {
       const failure = toFailure(error);
       return failure instanceof FaultError ? undefined : `the device does not say what it is: ${failure.message}`;

@@ -72,6 +72,30 @@ describe("a device that is typed", () => {
     await expect.poll(() => plant.connections()).toBe(0);
   });
 
+  it.each([
+    ["knows it", {}, /the device says of itself: Example Works, PLC-7, V2\.11/],
+    ["does not know the request", { exception: 1 }, undefined],
+    ["has no words for it", { identification: [" ", ""] }, undefined],
+    ["is silent", { silent: true }, /the device does not say what it is: no answer within 300 ms to the identification of unit 1/],
+  ] as const)("is asked who it is, last, where it %s", async (_, instead, says) => {
+    const { identification = ["Example Works", "PLC-7", "V2.11"], ...does } = instead as { identification?: readonly string[] };
+    const odd = Object.keys(does).length > 0 ? (does as Misbehaviour) : undefined;
+    const asked: number[] = [];
+    const device = await startModbusPlant({
+      units: new Map([[1, { holding: new Map([[1, 22]]), identification }]]),
+      misbehave({ functionCode }) {
+        asked.push(functionCode);
+        return functionCode === 43 ? odd : undefined;
+      },
+    });
+    const { code, out } = await here().run("modbus_tcp", "host=127.0.0.1", `port=${device.port}`, "answer_timeout=300ms", "holding:1");
+    await device.close();
+    expect([code, asked[0], asked.at(-1)]).toEqual([EXIT.good, 3, 43]);
+    expect(out).toContain("holding:1 = 22");
+    if (says) expect(out).toMatch(says);
+    else expect(out).not.toMatch(/the device (says|does not say)/);
+  });
+
   it("stops at the first step that fails, with cause and next step", async () => {
     const { run } = here();
     const closed = await run("modbus_tcp", "host=127.0.0.1", "port=1", "holding:0", "--json");

@@ -165,6 +165,11 @@ export const WARNINGS = {
   ),
   sampling_too_slow: w("warning", "The server looks at variables less often than they are read.", "Lower sampling_interval."),
   nodes_not_registered: w("note", "The server registers no nodes.", "Set read_mode to poll."),
+  answers_unasked: w(
+    "warning",
+    "Another client or master asks over the same line, or the line repeats answers.",
+    "Close other connections to the serial server, and let no other master ask on its line.",
+  ),
   frames_skipped: w("warning", "Bytes came that are not of the protocol.", "Look at the line, and at the framing of the profile."),
   stranger_refused: w("warning", "Something connects that no data source is configured for.", "Find it by its address, or configure it."),
   profile_unverified: w("warning", "The profile was tried on no device.", "Compare the values with the machine's own display."),

@@ -1,6 +1,6 @@
 import { type FileFamily, fileCpu, startFileDevice } from "../../../drivers/vendor_a/simulator-controllers.ts";
 import { FILE_STATUS, type FileCpu, type FileStatus } from "../../../drivers/vendor_a/simulator-pccc.ts";
-import { type Bench, type Row, readOnce } from "./rows.ts";
+import { type Bench, listAll, type Row, readOnce } from "./rows.ts";
 
 interface Asked {
   readonly family?: FileFamily;
@@ -47,6 +47,21 @@ const asked = (what: string, address: string, fault: string, detail: RegExp, mor
   run: read(() => {}, { ...more, address }),
 });
 const dhp = { behind: "dhp" } as const;
+
+/** A command to a device with a network connection of its own, or behind an ENI, that has no answer. */
+const silent = (run: (bench: Bench, port: number) => Promise<unknown>, behind?: "eni") => async (bench: Bench) => {
+  const device = await startFileDevice({ cpu: fileCpu("micrologix"), ...(behind && { behind }) });
+  bench.later(() => device.close());
+  device.misbehave = ({ service }) => (service === 0x4b ? { silent: true } : undefined);
+  return run(bench, device.port);
+};
+const listing = (change: (cpu: FileCpu) => void) => async (bench: Bench) => {
+  const cpu = fileCpu("micrologix");
+  change(cpu);
+  const device = await startFileDevice({ cpu });
+  bench.later(() => device.close());
+  return listAll(bench, device.port);
+};
 
 export const FILE_ROWS: readonly Row[] = [
   asked("there is no such file", "N99:0", "not_found", /N99:0: PCCC status 0xF0\/0x06 \(there is no such file or element/),
@@ -139,6 +154,50 @@ export const FILE_ROWS: readonly Row[] = [
       },
       { behind: "eni" },
     ),
+  },
+  {
+    group: "files",
+    what: "the controller behind a bridge refuses to say what it is",
+    reason: "UNKNOWN",
+    condition: "configuration_invalid",
+    detail: /the diagnostic status of the controller: PCCC status 0x10/,
+    run: read(
+      (cpu) => {
+        cpu.refuse = ({ cmd }) => (cmd === 0x06 ? FILE_STATUS.command : undefined);
+      },
+      { behind: "eni" },
+    ),
+  },
+  {
+    group: "files",
+    what: "the controller behind a bridge gives no answer to the question what it is",
+    reason: "TIMEOUT",
+    detail: /no answer within 500 ms to the diagnostic status of the controller$/,
+    run: silent((bench, port) => readOnce(bench, port, { tags: ["N7:0"] }), "eni"),
+  },
+  {
+    group: "files",
+    what: "a command has no answer",
+    reason: "TIMEOUT",
+    detail: /no answer within 500 ms to N7:0$/,
+    run: silent((bench, port) => readOnce(bench, port, { tags: ["N7:0"] })),
+  },
+  {
+    group: "files",
+    what: "`browse` where the directory is refused",
+    fault: "not_found",
+    scope: "points",
+    detail: /the file directory: PCCC status 0xF0\/0x06/,
+    run: listing((cpu) => {
+      cpu.directory = undefined;
+    }),
+  },
+  {
+    group: "files",
+    what: "`browse` where the directory has no answer",
+    reason: "TIMEOUT",
+    detail: /no answer within 500 ms to the file directory from byte 0 on$/,
+    run: silent(listAll),
   },
   {
     group: "files",

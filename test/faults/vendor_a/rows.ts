@@ -85,6 +85,16 @@ const from =
     return readOnce(bench, device.port, asked, device);
   };
 
+/** Lists everything; gives how that ends. */
+export async function listAll(bench: Bench, port: number): Promise<unknown> {
+  const details = driver.details.parse({ type: "vendor_a", host: "127.0.0.1", port });
+  const session = await driver.connect({ details, settings: driver.settings.parse({}), secrets: {} }, ctx());
+  bench.later(() => session.close());
+  const listed: unknown[] = [];
+  for await (const one of session.discover?.(ctx()) ?? []) listed.push(one);
+  return listed;
+}
+
 /** The read is answered in this way. */
 const reading = (odd: Misbehaviour, tags?: readonly string[]) =>
   from(() => {}, {
@@ -395,7 +405,27 @@ const variable = (what: string, fault: string, detail: RegExp, run: Row["run"], 
   run,
 });
 
+/** A structure as a whole, where classes that describe it answer so; its members are read all the same. */
+const undescribed = (what: string, path: RegExp, odd: Misbehaviour, fault: string, detail: RegExp): Row =>
+  variable(
+    what,
+    fault,
+    detail,
+    ofVariable("Recipe1", {
+      change: ({ device }) => {
+        device.misbehave = (message) => (message.service === 0x01 && path.test(message.path) ? odd : undefined);
+      },
+    }),
+  );
+
 const OTHER_TYPE = Buffer.of(0xcc, 0, 0, 0, 0xca, 0, 0, 0, 0, 0);
+const NO_TYPE = /^(the type of|type \d+ in) Recipe1: the controller gives no answer/;
+const listingWith = (odd: Misbehaviour) => async (bench: Bench) => {
+  const { device } = await startOmronDevice();
+  bench.later(() => device.close());
+  device.misbehave = ({ service }) => (service === 0x5f ? odd : undefined);
+  return listAll(bench, device.port);
+};
 const variables: readonly Row[] = [
   variable("the variable is not published", "not_found", /Hidden: status 0x05 .*set Network Publish/, ofVariable("Hidden")),
   variable("there is no such variable", "not_found", /Nothing: status 0x04 .*set Network Publish/, ofVariable("Nothing")),
@@ -413,12 +443,56 @@ const variables: readonly Row[] = [
   variable(
     "the list of variables has no answer, and a structure is read as a whole",
     "type_mismatch",
-    /it is a structure whose members the controller does not list: name one of them/,
+    /it is a structure whose members the controller does not list: name one of them \(it does not answer\)/,
     ofVariable("Recipe1", {
       change: ({ device }) => {
         device.misbehave = ({ service }) => (service === 0x5f ? { silent: true } : undefined);
       },
     }),
+  ),
+  variable(
+    "the list of variables is refused, and a structure is read as a whole",
+    "type_mismatch",
+    /it is a structure whose members the controller does not list: name one of them \(the list of variables: status 0x08/,
+    ofVariable("Recipe1", {
+      change: ({ device }) => {
+        device.misbehave = ({ service }) => (service === 0x5f ? { status: { general: 0x08 } } : undefined);
+      },
+    }),
+  ),
+  undescribed(
+    "the variable is listed and its type refused",
+    /class 0x6b/,
+    { status: { general: 0x08 } },
+    "device_error",
+    /the type of Recipe1: status 0x08/,
+  ),
+  undescribed(
+    "the variable is listed, and the question for its type has no answer",
+    /class 0x6b/,
+    { silent: true },
+    "device_error",
+    NO_TYPE,
+  ),
+  undescribed(
+    "the structure type is refused",
+    /class 0x6c/,
+    { status: { general: 0x05 } },
+    "device_error",
+    /type \d+ in Recipe1: status 0x05 \(the controller does not tell it/,
+  ),
+  undescribed("the question for a structure type has no answer", /class 0x6c/, { silent: true }, "device_error", NO_TYPE),
+  variable(
+    "`browse` where the list of variables is refused",
+    "device_error",
+    /lists no variables: .*status 0x08/,
+    listingWith({ status: { general: 0x08 } }),
+  ),
+  variable(
+    "`browse` where the list of variables has no answer",
+    "device_error",
+    /lists no variables: it does not answer/,
+    listingWith({ silent: true }),
   ),
   variable(
     "the controller starts or loads a program",
