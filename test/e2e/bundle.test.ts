@@ -181,7 +181,7 @@ describe("the bundle", { timeout: 60_000 }, () => {
   });
 
   it("holds nothing of the workbench, and reads captures where its package is", async () => {
-    const isWorkbench = (input: string): boolean => /^workbench\/|^drivers\/(?!profile\/)(\w+\/)?replay\.ts$/.test(input);
+    const isWorkbench = (input: string): boolean => /^workbench\/|^drivers\/(?!profile\/)(\w+\/)?replay(?:-\w+)?\.ts$/.test(input);
     const ofOutputs = (file: Metafile): readonly string[] => Object.values(file.outputs).flatMap(({ inputs }) => Object.keys(inputs));
     expect(ofOutputs(metafile).filter(isWorkbench)).toEqual([]);
     expect(Object.keys(metafile.inputs).filter(isWorkbench)).toEqual([]);
@@ -203,7 +203,7 @@ describe("the bundle", { timeout: 60_000 }, () => {
     const workbench = await bundleAddOn("workbench", { out, packageDir: (name) => path.join(ROOT, "node_modules", name) });
     expect(
       ofOutputs(workbench).filter(
-        (input) => !/^(workbench\/|drivers\/(?:\w+\/)?(?:facts|replay)\.ts$|src\/(?:model|base)\/|package\.json$|builtin:)/.test(input),
+        (input) => !/^(workbench\/|drivers\/(?:\w+\/)?(?:facts|replay(?:-\w+)?)\.ts$|src\/(?:model|base)\/|package\.json$|builtin:)/.test(input),
       ),
     ).toEqual([]);
     const failures = {
