@@ -172,7 +172,8 @@ const headOf = ({ code, structure }: VariableType): Buffer =>
 
 /** One value, or a whole array: of texts with the bytes of each word swapped. */
 function valueBytes({ type, memory }: Place): Buffer {
-  if (type.code === CODES.text && type.dimensions.length > 0) return Buffer.concat([headOf(type), Buffer.from(memory).swap16()]);
+  if (type.code === CODES.text && type.dimensions.length > 0)
+    return Buffer.concat([headOf(type), Buffer.concat([memory, Buffer.alloc(memory.length & 1)]).swap16()]);
   if (type.code === CODES.text) {
     const end = memory.indexOf(0);
     const text = end < 0 ? memory : memory.subarray(0, end);

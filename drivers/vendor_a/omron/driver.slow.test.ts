@@ -159,6 +159,9 @@ describe("a controller that does not list its variables", () => {
     cpu.lists = false;
     cpu.program.variable("Pair", "BYTE[0..1]", [1, 2]);
     cpu.program.variable("Four", "BYTE[0..3]", [1, 2, 3, 4]);
+    cpu.program.variable("Texts", "STRING(16)[0..2]", ["", "zwei", ""]);
+    expect(await readOne(device.port, "Texts")).toContain("it is an array of texts: name one element, for example Texts[0]");
+    expect(await readOne(device.port, "Texts[1]")).toBe("zwei");
     expect(await readOne(device.port, "Pair{2}")).toEqual([1, 2]);
     expect(await readOne(device.port, "Four{4}")).toEqual([1, 2, 3, 4]);
     expect(await readOne(device.port, "Four{3}")).toEqual([1, 2, 3]);

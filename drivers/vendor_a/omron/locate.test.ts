@@ -183,13 +183,14 @@ describe("places of variables", () => {
 });
 
 describe("a variable that no list describes", () => {
-  const alone = (text: string, code: number, bytes: number, { type, mayBeBool = false }: { type?: string; mayBeBool?: boolean } = {}) => {
+  const alone = (text: string, code: number, data: Buffer, type?: string) => {
     const { address, type: wanted } = parse(text, type);
-    const base = baseAlone({ index: 0, address, type: wanted }, { code, bytes, mayBeBool }, undefined);
+    const base = baseAlone({ index: 0, address, type: wanted }, { code, data }, undefined);
     if (base instanceof FaultError) return base.message;
     const { place, type: own } = locateVariable(address, wanted, base);
     return words(place, formatDataType(own));
   };
+  const zeros = (bytes: number): Buffer => Buffer.alloc(bytes);
 
   it.each([
     ["V", 0xc4, 4, "V -+- int32"],
@@ -207,16 +208,19 @@ describe("a variable that no list describes", () => {
     ["V{37}", BOOL, 6, "V -+37 bool[37]"],
     ["V", STRING, 40, "V -+- string"],
   ])("is found by its answer: %s of type %i with %i bytes", (text, code, bytes, expected) => {
-    expect(alone(text, code, bytes, { mayBeBool: false })).toBe(expected);
+    expect(alone(text, code, zeros(bytes))).toBe(expected);
   });
 
   it("has to say what its answer does not", () => {
-    expect(alone("V", 0xc2, 4)).toContain("say how many, for example V{4}");
-    expect(alone("V", BOOL, 2)).toContain("say how many, for example V{16}");
-    expect(alone("V", BOOL, 2, { mayBeBool: true })).toBe("V -+- bool");
-    expect(alone("V{20}", BOOL, 6)).toContain("it is not an array of 20 BOOL: its answer has 48 bits");
-    expect(alone("V{4}", 0xc4, 12)).toContain("its answer has 3 elements");
-    expect(alone("V", 0xa0, 24)).toContain("whose members the controller does not list");
-    expect(alone("V[1,2]{3}", 0xc4, 4)).toContain("name one element");
+    expect(alone("V", 0xc2, zeros(4))).toContain("say how many, for example V{4}");
+    // Another byte than the one that fills up a word.
+    expect(alone("V", 0xc2, Buffer.of(1, 2))).toContain("say how many, for example V{2}");
+    expect(alone("V", BOOL, Buffer.of(2, 0))).toContain("say how many, for example V{16}");
+    expect(alone("V", BOOL, Buffer.of(1, 0))).toBe("V -+- bool");
+    expect(alone("V{20}", BOOL, zeros(6))).toContain("it is not an array of 20 BOOL: its answer has 48 bits");
+    expect(alone("V{4}", 0xc4, zeros(12))).toContain("its answer has 3 elements");
+    expect(alone("V", 0xa0, zeros(24))).toContain("whose members the controller does not list");
+    expect(alone("V", STRING, Buffer.from("\0\0iewz", "latin1"))).toContain("an array of texts: name one element, for example V[0]");
+    expect(alone("V[1,2]{3}", 0xc4, zeros(4))).toContain("name one element");
   });
 });
