@@ -1,5 +1,4 @@
 import { afterEach, beforeEach, expect, it } from "vitest";
-import { codesOf } from "../../src/model/testing/warnings.ts";
 import { deviceMemory } from "../../test/support/driver-context.ts";
 import { connect, context, detailsOf, readTexts } from "../../test/support/opcua.ts";
 import { Cursor, dataValue, double } from "../../test/support/opcua-wire/bytes.ts";
@@ -69,11 +68,9 @@ it("does not read by numbers whose namespaces it knows from before", async () =>
   expect((await open(device)).values).toEqual(["no_answer", "no_answer"]);
 });
 
-it("reads a server that refuses the question, without a warning", async () => {
-  const asked = misbehave([LIMIT, NAMESPACES], () => ({ fault: BAD_SERVICE_UNSUPPORTED }));
-  const { session, values } = await open(deviceMemory());
-  expect(values).toEqual([1.5, "no_answer"]);
-  expect([codesOf(session.warnings?.()), asked.length]).toEqual([[], 2]);
+it("fails where the server refuses to be read, with the server's words", async () => {
+  misbehave([LIMIT, NAMESPACES], () => ({ fault: BAD_SERVICE_UNSUPPORTED }));
+  await expect(open(deviceMemory())).rejects.toMatchObject({ reason: { name: "BadServiceUnsupported" } });
 });
 
 it("fails where the server answers nothing, and remembers nothing of it", async () => {

@@ -7,7 +7,7 @@ import { inParts } from "./resolve.ts";
 import { startTimeOf } from "./server-state.ts";
 
 const VALUE = 13;
-/** Of ns=0 (OPC 10000-6, A.3): the list of namespaces, when the server began, its state, and what it takes at once. */
+/** Nodes of ns=0 (OPC 10000-6, A.3): the list of namespaces, when the server began, its state, and what it takes at once. */
 const NODES = {
   namespaces: 2255,
   startTime: 2257,
@@ -50,7 +50,7 @@ type Found = Partial<Record<NodeName, RawValue>>;
 const [WHOLE, LIST] = [
   [
     "server",
-    "the server gives no answer to the question for its limits and its state: it is asked for as much at once as the settings say; the next session asks again",
+    "the server gives no answer to the question for its limits and its state: the sizes of requests are those of the settings, and the next session asks again",
   ],
   [
     "namespaces",
@@ -59,8 +59,8 @@ const [WHOLE, LIST] = [
 ] as const;
 
 /**
- * Values can be read without them: a server that gives no answer or refuses is asked for its namespaces alone, and is then read as it is. Throws
- * ReasonError: the session has failed, or nothing is answered at all.
+ * Values can be read without them: a server that gives no answer is asked for its namespaces alone, and is then read as it is. Throws ReasonError:
+ * the session has failed, or nothing is answered at all; FaultError: the server refuses to be read.
  */
 export async function readCapabilities(read: Read, help: SilentHelp, ctx: CallContext): Promise<Capabilities> {
   const ask = async (names: readonly NodeName[], bound: CallContext): Promise<Found> => {
@@ -72,7 +72,7 @@ export async function readCapabilities(read: Read, help: SilentHelp, ctx: CallCo
     return Object.fromEntries(names.map((name, i) => [name, values[i]]));
   };
   const silent: (readonly [kind: string, words: string])[] = [];
-  /** Undefined: silent, now or a short while ago, or refused. */
+  /** Undefined: silent, now or a short while ago. */
   const askAside = async (what: typeof WHOLE | typeof LIST, names: readonly NodeName[]): Promise<Found | undefined> => {
     if (!help.isDue(what[0])) return undefined;
     try {
@@ -81,7 +81,9 @@ export async function readCapabilities(read: Read, help: SilentHelp, ctx: CallCo
       return found;
     } catch (error) {
       if (!(error instanceof FaultError)) throw error;
-      if (error.scope === "silent") silent.push(what);
+      // A refused Read is why no value can be read: the server says it again where it is no help.
+      if (error.scope !== "silent") return ask(names, ctx);
+      silent.push(what);
       return undefined;
     }
   };
