@@ -25,6 +25,42 @@ export interface Protocol {
   readonly fieldsOf: (message: Buffer, isFromDevice: boolean) => readonly Field[];
   /** Why a recording of it cannot be served. */
   readonly refusal?: string;
+  /** How its reads are a memory. Absent: only requests of the recording are answered. */
+  readonly memory?: MemoryForm;
+}
+
+/** Bits of a device that lie one after the other: the lowest bit of the first byte, which has the index `from` in its area, comes first. */
+export interface Bits {
+  /** Name of what its indices count in; another one for each unit, block or tag. */
+  readonly area: string;
+  readonly from: number;
+  readonly count: number;
+  /** At least `count` bits. */
+  readonly bytes: Buffer;
+}
+
+/** A device's memory at one moment of the recording. */
+export interface MemoryView {
+  /** Bits as `Bits` has them. Undefined: at least one was not captured. */
+  bits(area: string, from: number, count: number): Buffer | undefined;
+  /** True: something of the area was captured. */
+  has(area: string): boolean;
+}
+
+/** An answer that the recording has not, made of what it tells. */
+export interface MadeAnswer {
+  /** The answer; the fields that `fieldsOf` names are filled in later. */
+  readonly message: Buffer;
+  /** True: the request, or a part of it, is refused as the protocol refuses it. */
+  readonly isRefusal: boolean;
+}
+
+/** Reads as a memory. Both are pure, and take any bytes. */
+export interface MemoryForm {
+  /** Bits that an answered request tells; empty: it reads nothing, or was refused. */
+  readonly told: (request: Buffer, answer: Buffer) => readonly Bits[];
+  /** The answer to a request, good or a refusal. Undefined: no answer of this protocol fits. */
+  readonly answer: (request: Buffer, view: MemoryView) => MadeAnswer | undefined;
 }
 
 /** No message of these protocols is longer. */

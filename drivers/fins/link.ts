@@ -1,4 +1,6 @@
+import type { Warning } from "../../src/model/warning.ts";
 import type { DriverContext, Endpoint } from "../driver.ts";
+import type { Purpose } from "../lib/exchange.ts";
 import type { Route } from "./frames.ts";
 
 /**
@@ -14,8 +16,10 @@ export interface FinsLink extends Pick<Endpoint, "transport"> {
   readonly route: Route;
   /** The message of a command, for `ask`: made once for a request that is asked again and again. */
   messageOf(command: Uint8Array): Buffer;
-  /** Sends a message; its SID is written into it. Throws as `take` does, and ReasonError where no answer comes. */
-  ask<T>(ctx: DriverContext, describe: () => string, message: Buffer, take: Take<T>): Promise<T>;
+  /** Sends a message; its SID is written into it. Throws as `take` does, and ReasonError where no answer comes: NoAnswer with the purpose `help`. */
+  ask<T>(ctx: DriverContext, describe: () => string, message: Buffer, take: Take<T>, purpose?: Purpose): Promise<T>;
+  /** About the way to the controller. */
+  warnings(): readonly Warning[];
   alive(): boolean;
   /** Idempotent, never throws. */
   close(): Promise<void>;

@@ -153,7 +153,7 @@ export class FinsSession implements Session<FinsVariable, FinsRead, FinsLimits> 
   }
 
   warnings(): readonly Warning[] {
-    const found = [...this.#controller.warnings];
+    const found = [...this.#controller.warnings(), ...this.#link.warnings()];
     const { maxWords, maxItems } = this.#learned.values;
     if (maxWords < MAX_WORDS)
       found.push(warning("device_limited", `the controller or the network takes reads of ${maxWords} words at most`, "words"));
@@ -187,8 +187,10 @@ export class FinsSession implements Session<FinsVariable, FinsRead, FinsLimits> 
 
   #prepared(point: Point<FinsVariable>): Prepared<FinsVariable> {
     const { address, type } = point;
-    const place = placeOf(address, this.#controller.layout);
-    if (typeof place === "string") return { point, refusal: new FaultError("address_invalid", place) };
+    const { layout, untold } = this.#controller;
+    const place = placeOf(address, layout);
+    const why = layout === "unknown" && untold !== undefined ? `: it ${untold}` : "";
+    if (typeof place === "string") return { point, refusal: new FaultError("address_invalid", `${place}${why}`) };
     return { point, address: { ...address, place }, type };
   }
 

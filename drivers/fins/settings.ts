@@ -13,7 +13,9 @@ export const settingsSchema = z.strictObject({
     .min(0)
     .max(65_535)
     .default(0)
-    .describe("UDP port of this machine; 0: any. Some controllers answer to port 9600 whatever port they were asked from"),
+    .describe(
+      "UDP port of this machine, which several sources may share; 0: any. Some controllers answer to port 9600 whatever port they were asked from",
+    ),
   retransmissions: z.int().min(0).max(9).default(2).describe("So many times more a request over UDP is sent within its answer time-out"),
   plc_series: z
     .enum(["auto", "c", "cv"])

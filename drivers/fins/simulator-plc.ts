@@ -58,6 +58,8 @@ export class FinsPlc implements FinsController {
   /** What is agreed when a connection opens. */
   readonly tcp = new TcpRules();
   udpAnswers: UdpAnswers = "source";
+  /** An address of this machine from which answers over UDP leave, by another port. Absent: from where they were asked. */
+  udpFrom: string | undefined;
 
   /** Every command that reads memory is refused with this end code. */
   readError: number | undefined;
@@ -94,6 +96,7 @@ export class FinsPlc implements FinsController {
   #port = 0;
   #udp: dgram.Socket | undefined;
   #stranger: dgram.Socket | undefined;
+  #elsewhere: Promise<dgram.Socket> | undefined;
 
   constructor({ memory = new FinsMemory(), update, host = "127.0.0.1" }: FinsPlcOptions) {
     this.memory = memory;
@@ -161,7 +164,10 @@ export class FinsPlc implements FinsController {
       transport: "udp",
       client: `${address}:${port}`,
       node: undefined,
-      send: (frame) => sendTo(frame, this.#udp),
+      send: (frame) => {
+        if (this.udpFrom === undefined) sendTo(frame, this.#udp);
+        else this.#sendFrom(this.udpFrom, (socket) => sendTo(frame, socket));
+      },
       sendAsStranger: (frame) => {
         this.#stranger ??= dgram.createSocket("udp4").on("error", () => {});
         sendTo(frame, this.#stranger);
@@ -169,6 +175,14 @@ export class FinsPlc implements FinsController {
       notify() {},
       hangUp() {},
     };
+  }
+
+  #sendFrom(address: string, send: (socket: dgram.Socket) => void): void {
+    this.#elsewhere ??= new Promise((ready) => {
+      const socket = dgram.createSocket("udp4").on("error", () => {});
+      socket.bind(0, address, () => ready(socket));
+    });
+    void this.#elsewhere.then(send);
   }
 
   /** TCP connections that are open now. */
@@ -320,6 +334,8 @@ export class FinsPlc implements FinsController {
     for (const timer of this.#timers) clearTimeout(timer);
     this.#stranger?.close();
     this.#stranger = undefined;
+    (await this.#elsewhere)?.close();
+    this.#elsewhere = undefined;
     await this.serve({ tcp: false, udp: false });
   }
 }

@@ -1,7 +1,9 @@
 import type { FinsAddress } from "../../src/model/details.ts";
 import { ReasonError } from "../../src/model/reason.ts";
+import type { Warning } from "../../src/model/warning.ts";
 import type { DriverContext, Endpoint } from "../driver.ts";
 import type { Connection } from "../lib/connection.ts";
+import type { Purpose } from "../lib/exchange.ts";
 import { createDeviceMemory, createIdCounter, type IdCounter } from "../lib/ids.ts";
 import { TaggedExchange } from "../lib/tagged.ts";
 import { openTcp } from "../lib/tcp.ts";
@@ -81,16 +83,18 @@ export class TcpLink implements FinsLink {
     return message;
   }
 
-  ask<T>(ctx: DriverContext, describe: () => string, message: Buffer, take: Take<T>): Promise<T> {
+  ask<T>(ctx: DriverContext, describe: () => string, message: Buffer, take: Take<T>, purpose?: Purpose): Promise<T> {
     const start = () => {
       const sid = this.#sids.next();
       message[TCP_HEADER_BYTES + SID_AT] = sid;
       return { tag: tagOf(message.subarray(TCP_HEADER_BYTES)), frame: message };
     };
-    return this.#exchange.ask<T>(ctx, describe, start, (frame, done) => {
-      done(take(frame));
-      return undefined;
-    });
+    const taken = (frame: Buffer, done: (value: T | Promise<T>) => void): undefined => done(take(frame)) as undefined;
+    return this.#exchange.ask<T>(ctx, describe, start, taken, purpose);
+  }
+
+  warnings(): readonly Warning[] {
+    return [];
   }
 
   alive(): boolean {

@@ -83,6 +83,7 @@ export async function overFirst<T>(
   const { error } = first;
   if (!second) throw error;
   const { condition, retryAfterMs, sessionLost } = error;
+  const nextStep = error.nextStep ?? second.error.nextStep;
   throw new ReasonError(
     error.reason,
     `over ${name(first.transport)}: ${error.message}; over ${name(second.transport)}: ${second.error.message}`,
@@ -91,6 +92,7 @@ export async function overFirst<T>(
       cause: error,
       retryAfterMs,
       sessionLost,
+      nextStep,
     },
   );
 }

@@ -46,15 +46,18 @@ const context = (answerMs = 5000, more: Partial<DriverContext> = {}): DriverCont
 });
 
 /** Datagrams of an id, a letter ('r' reads) and a number. */
-async function connect(port: number, more: Partial<DatagramOptions> = {}, ctx = context()) {
-  const ids = new IdPool(8, 60_000);
+async function connect(
+  port: number,
+  { pool = new IdPool(8, 60_000), ...more }: Partial<DatagramOptions> & { pool?: IdPool } = {},
+  ctx = context(),
+) {
   const datagrams = await openUdp(
     { host: "plc", port, transport: "udp" },
     { resolve, ...ctx },
     {
       fence: (frame) => frame[1] === 0x72 || `command ${frame[1]}`,
       idOf: (datagram) => (datagram.length === 3 ? datagram[0] : undefined),
-      ids,
+      ids: () => pool,
       maxInFlight: 4,
       retransmissions: 0,
       ...more,
@@ -116,11 +119,34 @@ describe("a request", () => {
     const { port, received } = await device(() => {});
     const ids = new IdPool(8, 60_000);
     for (let i = 0; i < 3; i++) {
-      const plc = await connect(port, { ids });
+      const plc = await connect(port, { pool: ids });
       await expect(plc.request(context(20), asking(i))).rejects.toMatchObject({ reason: { type: "TIMEOUT" } });
       await plc.close();
     }
     await expect.poll(() => received.map(([id]) => id)).toEqual([1, 2, 3]);
+  });
+
+  it("does not take the late copy of an answer to the request before, also where most ids rest", async () => {
+    let last: Buffer | undefined;
+    const { port } = await device((datagram, _from, reply) => {
+      if (last) reply(last);
+      reply(datagram);
+      last = datagram;
+    });
+    const ids = new IdPool(8, 60_000);
+    for (let i = 0; i < 600; i++) ids.rest(ids.take(performance.now()) ?? -1, performance.now());
+    const plc = await connect(port, { pool: ids });
+    for (const n of [1, 2, 3, 4]) expect(await plc.request(context(), asking(n))).toBe(n);
+  });
+
+  it("that was sent more than once and answered leaves its id at rest: each copy may have an answer", async () => {
+    const { port } = await device((datagram, _from, reply, nth) => {
+      if (nth === 2) reply(datagram);
+    });
+    const ids = new IdPool(8, 60_000);
+    const plc = await connect(port, { pool: ids, retransmissions: 1 });
+    expect(await plc.request(context(400), asking(7))).toBe(7);
+    expect(ids.isResting(1)).toBe(true);
   });
 
   it("counts what answers nothing, and waits on", async () => {
@@ -141,7 +167,7 @@ describe("a request", () => {
       socket.resolve(reply);
     });
     const idOf = (datagram: Buffer): number | undefined => (datagram.length === 3 ? datagram.readUInt16BE(0) : undefined);
-    const plc = await connect(port, { ids: new IdPool(16, 60_000), idOf, fence: () => true });
+    const plc = await connect(port, { pool: new IdPool(16, 60_000), idOf, fence: () => true });
     const frame = (id: number): Buffer => Buffer.of(id >> 8, id & 0xff, 7);
     for (let i = 0; i < 300; i++) expect(await plc.request(context(), asking(7, { frame }))).toBe(7);
     const again = await socket.promise;
@@ -235,7 +261,7 @@ describe("the socket", () => {
     expect(tapped).toEqual(["out 017201", "in 017201"]);
   });
 
-  it("sends from the local port that is set, and says that it is taken", async () => {
+  it("sends from the local port that is set, and says that another program has it", async () => {
     const from: number[] = [];
     const { port } = await device((datagram, sender, reply) => {
       from.push(sender.port);
@@ -246,6 +272,8 @@ describe("the socket", () => {
     const plc = await connect(port, { localPort: free.port });
     await plc.request(context(), asking(1));
     expect(from).toEqual([free.port]);
+    await plc.close();
+    await device(() => {}, free.port);
     await expect(connect(port, { localPort: free.port })).rejects.toMatchObject({
       condition: "collector_host_trouble",
       message: expect.stringContaining(`local UDP port ${free.port}`),

@@ -28,7 +28,7 @@ export async function openUdpCarrier(endpoint: Endpoint, settings: ModbusSetting
   const datagrams = await openUdp(endpoint, ctx, {
     fence: idless?.fence ?? fence,
     idOf: (datagram) => (idless ? underWay : isWhole(datagram) ? transactionOf(datagram) : undefined),
-    ids: idsOf(at),
+    ids: () => idsOf(at),
     maxInFlight: idless ? 1 : MAX_IN_FLIGHT,
     retransmissions: idless ? 0 : RETRANSMISSIONS,
     tap: ctx.tap,

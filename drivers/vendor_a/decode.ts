@@ -1,10 +1,10 @@
 import { toJson } from "../../src/base/json.ts";
 import { shortFloat32 } from "../../src/base/number.ts";
-import type { Reading, Scalar, ScalarType } from "../../src/model/value.ts";
-import { notANumber, numberReader } from "../lib/bytes.ts";
+import type { ScalarType } from "../../src/model/value.ts";
+import { numberReader } from "../lib/bytes.ts";
 import { CODINGS, type CodingName, codedReader } from "../lib/coded-numbers.ts";
 import { decodeAll, type Encoding, WESTERN } from "../lib/encoding.ts";
-import type { Slot } from "../lib/reused-readings.ts";
+import { bitsAt, type Decoder, type Element, isSet, momentText, one, several } from "./elements.ts";
 import type { Place, Source } from "./locate.ts";
 import {
   ATOMICS,
@@ -20,14 +20,8 @@ import {
   typeName,
 } from "./types.ts";
 
-/** Takes a point's reading from the bytes that hold it, from `at` to before `end`. A good one is put into the slot. */
-export type Decoder = (data: Buffer, at: number, end: number, slot: Slot) => Reading;
-
 /** Decoders by what they depend on: a plan of ten thousand variables has a few of them. */
 export type Decoders = Map<string, Decoder>;
-
-/** One element; undefined: the bytes are no value of the type. */
-type Element = (data: Buffer, at: number) => Scalar | undefined;
 
 const DT = 0xc0;
 const LDT = 0xcc;
@@ -76,45 +70,12 @@ function oneBit(bit: number): Decoder {
   };
 }
 
-/** Elements go on into the next byte. */
-function severalBits(first: number, count: number): Decoder {
-  return (data, at, _end, slot) => {
-    const values: boolean[] = [];
-    for (let bit = first; bit < first + count; bit++) values.push(isSet(data, at, bit));
-    slot.value = values;
-    return slot;
-  };
-}
-
-const isSet = (data: Buffer, at: number, bit: number): boolean => ((data[at + (bit >> 3)] ?? 0) & (1 << (bit & 7))) !== 0;
-
-const one =
-  (element: Element, what: string, bytes: number): Decoder =>
+const severalBits =
+  (first: number, count: number): Decoder =>
   (data, at, _end, slot) => {
-    const value = element(data, at);
-    if (value === undefined || (typeof value === "number" && !Number.isFinite(value))) return refused(data, at, bytes, what, value, "");
-    slot.value = value;
+    slot.value = bitsAt(data, at, first, count);
     return slot;
   };
-
-const several =
-  (element: Element, what: string, bytes: number, count: number): Decoder =>
-  (data, at, _end, slot) => {
-    const values: Scalar[] = [];
-    for (let i = 0; i < count; i++) {
-      const value = element(data, at + i * bytes);
-      if (value === undefined) return refused(data, at + i * bytes, bytes, what, value, `element ${i}: `);
-      values.push(value);
-    }
-    slot.value = values;
-    return slot;
-  };
-
-function refused(data: Buffer, at: number, bytes: number, what: string, value: Scalar | undefined, which: string): Reading {
-  const raw = data.toString("hex", at, at + Math.min(bytes, 16));
-  const detail = value === undefined ? `${which}0x${raw} is not a value of type ${what}` : `${which}${notANumber(value)}`;
-  return { quality: "bad", fault: "not_a_number", detail };
-}
 
 /** Texts that say how long they are, one behind the other. */
 function textsOf(code: number, count: number | undefined, encoding: Encoding): Decoder {
@@ -157,15 +118,6 @@ function atomicOf(code: number, scalar: ScalarType): Element {
   }
 }
 
-/** `2026-11-22T16:30:00.123456`, of units of 10^-digits s since 1970. No zone: the controller says which it is, or it is its local time. */
-function momentText(units: bigint, digits: 6 | 9): string | undefined {
-  const second = 10n ** BigInt(digits);
-  const fraction = ((units % second) + second) % second;
-  const ms = Number((units - fraction) / second) * 1000;
-  if (Math.abs(ms) > 8.64e15) return undefined;
-  return `${new Date(ms).toISOString().replace(/\.\d+Z$/, "")}.${String(fraction).padStart(digits, "0")}`;
-}
-
 /** LEN may say more than DATA has room for. */
 const stringOf =
   (chars: number, encoding: Encoding): ((data: Buffer, at: number) => string) =>
@@ -201,7 +153,7 @@ function memberReader({ type, count, bit }: Member, encoding: Encoding): Reader 
   if (isStructure(type)) return repeated(structureReader(type.structure, encoding), type.structure.bytes, count);
   const atomic = ATOMICS.get(type.code);
   if (!atomic || atomic.bytes === 0) return undefined;
-  if (type.isBits && count !== undefined) return (data, at) => Array.from({ length: count * BITS_OF_DWORD }, (_, i) => isSet(data, at, i));
+  if (type.isBits && count !== undefined) return (data, at) => bitsAt(data, at, 0, count * BITS_OF_DWORD);
   const element = atomicOf(type.code, atomic.scalar);
   const read: Reader =
     atomic.scalar === "float32" ? (data, at) => shortFloat32(Number(element(data, at))) : (data, at) => element(data, at) ?? null;

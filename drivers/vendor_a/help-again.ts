@@ -1,66 +1,61 @@
 import type { DriverContext } from "../driver.ts";
 import type { SilentHelp } from "../lib/silent-help.ts";
-import type { Messenger } from "./messenger.ts";
-import { MARK, type ProgramWatch } from "./program.ts";
-import { IDENTITY } from "./route.ts";
-import { LIST, type SymbolList } from "./symbols.ts";
-import { TEMPLATE, type Templates } from "./templates.ts";
 
-interface Helpers {
+type Ask = (ctx: DriverContext) => Promise<unknown>;
+
+/** Questions that a session asks again. */
+export interface Questions {
   readonly help: SilentHelp;
-  readonly messenger: Messenger;
-  readonly program: ProgramWatch;
-  readonly list: SymbolList;
-  readonly templates: Templates;
+  /** The question for this kind of help; undefined: it is not asked between the reads. */
+  about(kind: string): Ask | undefined;
+  /** It has its answer: the controller may tell more of variables that were found without it. */
+  answered(kind: string): void;
 }
 
 /** Asks again, between the reads, for what the controller gave no answer to: no readout waits for it. */
 export class HelpAgain {
-  readonly #helpers: Helpers;
+  readonly #questions: Questions;
   readonly #ctx: DriverContext;
   #isAsking = false;
 
-  constructor(helpers: Helpers, ctx: DriverContext) {
-    this.#helpers = helpers;
+  constructor(questions: Questions, ctx: DriverContext) {
+    this.#questions = questions;
     this.#ctx = ctx;
   }
 
-  get isDue(): boolean {
-    return !this.#isAsking && this.#due().length > 0;
+  /** True: something is due, and is being asked from now on. */
+  begin(): boolean {
+    const isDue = !this.#isAsking && this.#due().length > 0;
+    if (isDue) void this.ask();
+    return isDue;
   }
 
   /** Ends within an answer time-out for each kind of help. Never throws. */
   async ask(): Promise<void> {
     this.#isAsking = true;
     try {
-      for (const kind of this.#due()) await this.#askFor(kind);
+      for (const [kind, ask] of this.#due()) await this.#askFor(kind, ask);
     } finally {
       this.#isAsking = false;
     }
   }
 
-  #due(): readonly string[] {
-    const { help } = this.#helpers;
-    return help.kinds.filter((kind) => isAskable(kind) && help.isDue(kind));
+  #due(): readonly (readonly [kind: string, ask: Ask])[] {
+    const { help } = this.#questions;
+    return help.kinds.flatMap((kind) => {
+      const ask = help.isDue(kind) ? this.#questions.about(kind) : undefined;
+      return ask ? [[kind, ask] as const] : [];
+    });
   }
 
-  async #askFor(kind: string): Promise<void> {
-    const { help, messenger, program, list, templates } = this.#helpers;
+  async #askFor(kind: string, ask: Ask): Promise<void> {
     // Longer than any answer may take: a signal that aborts ends the connection.
     const ctx: DriverContext = { ...this.#ctx, signal: AbortSignal.timeout(this.#ctx.timeouts.answerMs * 2 + 1000) };
     try {
-      if (kind === MARK.kind) await program.check(ctx);
-      else if (kind === LIST.kind) await list.page(undefined, 0, ctx);
-      else if (kind.startsWith(TEMPLATE)) await templates.askAgain(Number(kind.slice(TEMPLATE.length)), ctx);
-      else await messenger.keepOpen(ctx).then(() => help.answered(kind));
+      await ask(ctx);
     } catch (error) {
-      if (kind.startsWith(IDENTITY)) help.silentAgain(kind);
       this.#ctx.log.debug({ err: error, kind }, "asking again for help failed");
     }
-    // The controller may now tell in full of tags that were found without the list or a template.
-    if (!help.kinds.includes(kind) && (kind === LIST.kind || kind.startsWith(TEMPLATE))) program.lookAgain();
+    if (!this.#questions.help.kinds.includes(kind)) this.#questions.answered(kind);
   }
 }
-
-const isAskable = (kind: string): boolean =>
-  kind === MARK.kind || kind === LIST.kind || kind.startsWith(TEMPLATE) || kind.startsWith(IDENTITY);

@@ -139,6 +139,17 @@ export class Messenger {
     return this.send(ctx, () => "the identity of the controller", packet, take, "help");
   }
 
+  /** Asks again what the device is, of which this kind of help is about. Throws as `send`. */
+  nameAgain(kind: string, ctx: DriverContext): Promise<void> {
+    return this.keepOpen(ctx).then(
+      () => this.#help.answered(kind),
+      (error: unknown) => {
+        this.#help.silentAgain(kind);
+        throw error;
+      },
+    );
+  }
+
   close(ctx: DriverContext): Promise<void> {
     return this.#link.close(ctx);
   }

@@ -13,7 +13,8 @@ import {
   readRequest,
   tagPath,
 } from "./cip.ts";
-import { type Decoder, type Decoders, decoderOf, rawDecoder } from "./decode.ts";
+import { type Decoders, decoderOf, rawDecoder } from "./decode.ts";
+import type { Decoder } from "./elements.ts";
 import { indicesOf, type Place, type Source } from "./locate.ts";
 import { STRUCTURE } from "./types.ts";
 

@@ -2,14 +2,15 @@ import { type Fault, FaultError, type RefusalScope } from "../../src/model/fault
 import { ReasonError } from "../../src/model/reason.ts";
 import { STATUS } from "./cip.ts";
 
-interface StatusWords {
+/** A status in words: what it is a fault of, and what else is refused with it. */
+export interface StatusWords {
   readonly fault: Fault;
   readonly words: string;
   readonly scope: RefusalScope;
 }
 
-const about = (fault: Fault, words: string): StatusWords => ({ fault, words, scope: "points" });
-const busy = (words: string): StatusWords => ({ fault: "device_error", words, scope: "busy" });
+export const about = (fault: Fault, words: string): StatusWords => ({ fault, words, scope: "points" });
+export const busy = (words: string): StatusWords => ({ fault: "device_error", words, scope: "busy" });
 
 const NO_SUCH_TAG = "no such tag; look with browse how it is called, and whether it is a tag of a program (Program:Main.Tag)";
 const NO_ACCESS = "access denied: set External Access of the tag to Read Only or Read/Write";
@@ -95,7 +96,7 @@ const EXTENDED_01: Readonly<Record<number, string>> = {
   792: "the path leads back to the device itself",
 };
 
-const hex = (n: number, digits: number): string => `0x${n.toString(16).toUpperCase().padStart(digits, "0")}`;
+export const hex = (n: number, digits: number): string => `0x${n.toString(16).toUpperCase().padStart(digits, "0")}`;
 
 /** `status 0x01/0x0312`. */
 export const statusCode = (status: number, extended: number | undefined): string =>

@@ -182,8 +182,9 @@ const UNNAMED = "the device gives no answer to the question what it is: it is re
 async function whatIsAt(asker: Asker, route: Route): Promise<Identity | undefined> {
   const key = kindOf(route);
   const { device } = asker.ctx;
-  const answer = await ask(asker, route, UNNAMED);
-  if (typeof answer === "string") return device?.get(key) as Identity | undefined;
+  const before = device?.get(key) as Identity | undefined;
+  const answer = await ask(asker, route, before ? undefined : UNNAMED);
+  if (typeof answer === "string") return before;
   device?.set(key, answer);
   return answer;
 }

@@ -9,7 +9,8 @@ import type { SilentHelp } from "../lib/silent-help.ts";
 import type { Take } from "../lib/tagged.ts";
 import { emptyReply, fragmentRequest, multipleRequest, type Reply, SERVICE, STATUS, walkMultiple } from "./cip.ts";
 import { Discovery } from "./discover.ts";
-import { HelpAgain } from "./help-again.ts";
+import { HelpAgain, type Questions } from "./help-again.ts";
+import { keepOpen } from "./keep-open.ts";
 import type { CipLink, Packet } from "./link.ts";
 import { lookUp } from "./look-up.ts";
 import { Messenger } from "./messenger.ts";
@@ -20,21 +21,19 @@ import { answerBytesOf } from "./pccc/family.ts";
 import { noFiles, placeFiles } from "./pccc/prepare.ts";
 import { FileReader } from "./pccc/reader.ts";
 import { type CipItem, type CipRead, describeRead, maxDataBytes, typeHeaderBytes } from "./plan.ts";
-import { ProgramWatch } from "./program.ts";
+import { MARK, ProgramWatch } from "./program.ts";
 import { changeOf, Outcome } from "./readings.ts";
 import { refusalOf } from "./refusals.ts";
-import { type Target, targetWords } from "./route.ts";
+import { IDENTITY, type Target, targetWords } from "./route.ts";
 import type { CipSettings } from "./settings.ts";
-import { SymbolList, wholeRefusal } from "./symbols.ts";
-import { Templates } from "./templates.ts";
+import { LIST, SymbolList, wholeRefusal } from "./symbols.ts";
+import { TEMPLATE, Templates } from "./templates.ts";
 import type { Family } from "./types.ts";
 import { type AnyAddress, type AnyRead, byVariantSteps, isFileRead, type VendorALimits } from "./variants.ts";
 
 const MAX_POINTS = 65_536;
 /** Requests that the agent may have under way at once. */
 const IN_FLIGHT = 8;
-/** A connection without traffic is kept open with a question. */
-const KEEP_ALIVE_MS = 15_000;
 /** A tag that is missing is looked for again, where nothing says that the program changed. */
 const LOOK_AGAIN_MS = 60_000;
 const KEY_LOGGED = "logged";
@@ -51,9 +50,8 @@ export class CipSession implements Session<AnyAddress, AnyRead, VendorALimits> {
   readonly #target: Target;
   readonly #ctx: DriverContext;
   readonly #link: CipLink;
-  readonly #keepAlive: NodeJS.Timeout;
+  readonly #endKeeping: () => void;
   readonly #help: SilentHelp;
-  readonly #helpAgain: HelpAgain;
   readonly #one = emptyReply();
   #takesPackets: boolean;
   readonly #files: FileReader;
@@ -83,11 +81,17 @@ export class CipSession implements Session<AnyAddress, AnyRead, VendorALimits> {
     this.#templates = new Templates(messenger, this.#family);
     this.#ctx = ctx;
     this.#help = help;
-    this.#helpAgain = new HelpAgain({ help, messenger, program, list: this.#list, templates: this.#templates }, ctx);
     this.#takesPackets = !target.isMicro800;
     this.#files = new FileReader(new EnvelopedChannel(link, target.route), ctx.device);
     this.#limits = this.#limitsNow();
-    this.#keepAlive = setInterval(() => this.#keepOpen(), KEEP_ALIVE_MS).unref();
+    const again = new HelpAgain(this.#questions(), ctx);
+    this.#endKeeping = keepOpen({
+      link,
+      ctx,
+      alive: () => this.alive(),
+      ask: (bounded) => messenger.keepOpen(bounded),
+      askOther: () => again.begin(),
+    });
   }
 
   /** `help`: what the device is known to be silent about. Throws ReasonError: the route or the connection is refused, in words that name the status. */
@@ -165,7 +169,7 @@ export class CipSession implements Session<AnyAddress, AnyRead, VendorALimits> {
   }
 
   close(): Promise<void> {
-    clearInterval(this.#keepAlive);
+    this.#endKeeping();
     this.#closing ??= this.#messenger.close(this.#ctx);
     return this.#closing;
   }
@@ -367,13 +371,20 @@ export class CipSession implements Session<AnyAddress, AnyRead, VendorALimits> {
     outcome.refuse(item, new FaultError("type_mismatch", `${what}; what the controller says of its tags does not fit what it sends`));
   }
 
-  #keepOpen(): void {
-    if (!this.alive()) clearInterval(this.#keepAlive);
-    else if (this.#helpAgain.isDue) void this.#helpAgain.ask();
-    else if (performance.now() - this.#link.answeredAt >= KEEP_ALIVE_MS) {
-      const ctx: DriverContext = { ...this.#ctx, signal: AbortSignal.timeout(this.#ctx.timeouts.answerMs + 1000) };
-      this.#messenger.keepOpen(ctx).catch((error: unknown) => this.#ctx.log.debug({ err: error }, "the connection could not be kept open"));
-    }
+  #questions(): Questions {
+    const help = this.#help;
+    return {
+      help,
+      about: (kind) => {
+        if (kind === MARK.kind) return (ctx) => this.#program.check(ctx);
+        if (kind === LIST.kind) return (ctx) => this.#list.page(undefined, 0, ctx);
+        if (kind.startsWith(TEMPLATE)) return (ctx) => this.#templates.askAgain(Number(kind.slice(TEMPLATE.length)), ctx);
+        return kind.startsWith(IDENTITY) ? (ctx) => this.#messenger.nameAgain(kind, ctx) : undefined;
+      },
+      answered: (kind) => {
+        if (kind === LIST.kind || kind.startsWith(TEMPLATE)) this.#program.lookAgain();
+      },
+    };
   }
 }
 

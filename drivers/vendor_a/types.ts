@@ -1,4 +1,5 @@
 import type { ScalarType } from "../../src/model/value.ts";
+import { COMMON_TYPES } from "./elements.ts";
 
 /** A type of the controller that is no structure. */
 export interface Atomic {
@@ -25,21 +26,7 @@ export const SHORT_STRING_BYTES = 81;
  */
 export const ATOMICS: ReadonlyMap<number, Atomic> = new Map<number, Atomic>([
   [BOOL, { name: "BOOL", scalar: "bool", bytes: 1 }],
-  [0xc2, { name: "SINT", scalar: "int8", bytes: 1 }],
-  [0xc3, { name: "INT", scalar: "int16", bytes: 2 }],
-  [0xc4, { name: "DINT", scalar: "int32", bytes: 4 }],
-  [0xc5, { name: "LINT", scalar: "int64", bytes: 8 }],
-  [0xc6, { name: "USINT", scalar: "uint8", bytes: 1 }],
-  [0xc7, { name: "UINT", scalar: "uint16", bytes: 2 }],
-  [0xc8, { name: "UDINT", scalar: "uint32", bytes: 4 }],
-  [0xc9, { name: "ULINT", scalar: "uint64", bytes: 8 }],
-  [0xca, { name: "REAL", scalar: "float32", bytes: 4 }],
-  [0xcb, { name: "LREAL", scalar: "float64", bytes: 8 }],
-  [0xd1, { name: "BYTE", scalar: "uint8", bytes: 1 }],
-  [0xd2, { name: "WORD", scalar: "uint16", bytes: 2 }],
-  [DWORD, { name: "DWORD", scalar: "uint32", bytes: 4 }],
-  [0xd4, { name: "LWORD", scalar: "uint64", bytes: 8 }],
-  [STRING, { name: "STRING", scalar: "string", bytes: 0 }],
+  ...COMMON_TYPES,
   [SHORT_STRING, { name: "SHORT_STRING", scalar: "string", bytes: 0 }],
   [0xdb, { name: "TIME", scalar: "int32", bytes: 4 }],
   [0xc0, { name: "DT", scalar: "string", bytes: 8 }],

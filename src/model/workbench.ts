@@ -73,6 +73,7 @@ export interface CaptureRead {
 export interface RecordingWish {
   readonly address?: string;
   readonly port?: number;
+  readonly transport?: "tcp" | "udp";
   /** One of `replayTypes`. */
   readonly type?: string;
 }
@@ -106,6 +107,8 @@ export interface ReplayCounts {
   answered: number;
   /** Answered requests that were matched by their place in the recording alone. */
   byPlace: number;
+  /** Answered requests that are not in the recording: their answers are made of what it reads. */
+  fromMemory: number;
   /** Requests that had no answer in the recording either. */
   silent: number;
   unknown: number;
@@ -120,9 +123,19 @@ export interface ServeOptions {
   readonly onUnknown: (unknown: UnknownRequest) => void;
 }
 
+/** Counts of what a recording reads, where any range of it is served. */
+export interface MemoryFacts {
+  /** Different ranges that were read. */
+  readonly ranges: number;
+  /** Ranges of answers for which there was no room. */
+  readonly leftOut: number;
+}
+
 /** A recorded device that listens. */
 export interface RunningReplay {
   readonly port: number;
+  /** Undefined: of this protocol only requests of the recording are answered. */
+  readonly memory: MemoryFacts | undefined;
   readonly counts: Readonly<ReplayCounts>;
   close(): Promise<void>;
 }

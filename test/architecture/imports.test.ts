@@ -147,7 +147,8 @@ const RULES: readonly Rule[] = [
   },
   {
     from: /^workbench\//,
-    never: /^(src\/(?!model\/|base\/|lib\/capture\/)|drivers\/(?!([a-z0-9_]+\/)?(facts|replay)\.ts$)|gateway\/|simulators\/|npm:|test\/)/,
+    never:
+      /^(src\/(?!model\/|base\/|lib\/capture\/)|drivers\/(?!([a-z0-9_]+\/)?(facts|replay(-[a-z]+)?)\.ts$)|gateway\/|simulators\/|npm:|test\/)/,
     why: "the workbench is a package of its own, with nothing of the collector but its words, its protocols' frames and the form of its captures",
   },
   {
@@ -156,13 +157,13 @@ const RULES: readonly Rule[] = [
     why: "the collector reads no capture: the package collector-workbench brings what does",
   },
   {
-    from: /^drivers\/(?!profile\/)([a-z0-9_]+\/)?(facts|replay)\.ts/,
-    never: /^(src\/(?!model\/|base\/)|drivers\/(?!(facts|replay)\.ts|SELF\/facts\.ts)|npm:(?!zod$))/,
+    from: /^drivers\/(?!profile\/)([a-z0-9_]+\/)?(facts|replay(-[a-z]+)?)\.ts/,
+    never: /^(src\/(?!model\/|base\/)|drivers\/(?!(facts|replay)\.ts|SELF\/(facts|replay-[a-z]+)\.ts)|npm:(?!zod$))/,
     why: "the facts of a type and its replay are read where no driver is loaded",
   },
   {
-    from: /^(src|drivers)\/(?!([a-z0-9_]+\/)?replay\.ts)/,
-    never: /^drivers\/(?!profile\/)([a-z0-9_]+\/)?replay\.ts/,
+    from: /^(src|drivers)\/(?!([a-z0-9_]+\/)?replay(-[a-z]+)?\.ts)/,
+    never: /^drivers\/(?!profile\/)([a-z0-9_]+\/)?replay(-[a-z]+)?\.ts/,
     why: "what replays a device is the workbench's, and no part of the collector",
   },
   { from: /^(src|drivers)\//, never: /^test\//, why: "tests use the program, not the reverse" },

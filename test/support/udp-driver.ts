@@ -21,7 +21,7 @@ export default defineDriver<{ host: string; port: number }, Record<string, never
     const datagrams = await openUdp({ host, port, transport: "udp" }, ctx, {
       fence: (frame) => frame.length === 3 || `${frame.length} bytes`,
       idOf: (datagram) => (datagram.length === 3 ? datagram[0] : undefined),
-      ids: idsOf(`${host}:${port}`),
+      ids: (address) => idsOf(`${address}:${port}`),
       maxInFlight: 1,
       retransmissions: 2,
       tap: ctx.tap,

@@ -2,8 +2,9 @@ import dgram from "node:dgram";
 import net from "node:net";
 import type { Protocol } from "../../drivers/replay.ts";
 import { RecentMap } from "../../src/base/recent-map.ts";
-import type { ReplayCounts, RunningReplay, ServeOptions } from "../../src/model/workbench.ts";
-import { essenceOf, messageIn } from "./protocols.ts";
+import type { MemoryFacts, ReplayCounts, RunningReplay, ServeOptions } from "../../src/model/workbench.ts";
+import { DeviceMemory } from "./memory.ts";
+import { answerFor, essenceOf, messageIn } from "./protocols.ts";
 import type { RecordedDevice } from "./recording.ts";
 import type { Script } from "./script.ts";
 
@@ -19,9 +20,20 @@ export interface ReplayOptions extends ServeOptions {
 
 /** Serves the answers of a recording as a device. It listens and answers; it connects to nothing. */
 export class ReplayDevice implements RunningReplay {
-  readonly counts: ReplayCounts = { connections: 0, refused: 0, requests: 0, answered: 0, byPlace: 0, silent: 0, unknown: 0, ended: 0 };
+  readonly counts: ReplayCounts = {
+    connections: 0,
+    refused: 0,
+    requests: 0,
+    answered: 0,
+    byPlace: 0,
+    fromMemory: 0,
+    silent: 0,
+    unknown: 0,
+    ended: 0,
+  };
   readonly #protocol: Protocol;
   readonly #script: Script;
+  readonly #memory: DeviceMemory | undefined;
   readonly #onUnknown: ServeOptions["onUnknown"];
   readonly #sockets = new Set<net.Socket>();
   readonly #clients = new RecentMap<Map<string, Buffer>>(MAX_CLIENTS);
@@ -38,7 +50,12 @@ export class ReplayDevice implements RunningReplay {
   private constructor({ device, onUnknown }: ReplayOptions) {
     this.#protocol = device.protocol;
     this.#script = device.script;
+    this.#memory = device.protocol.memory && new DeviceMemory(device.protocol.memory, device.script.asked());
     this.#onUnknown = onUnknown;
+  }
+
+  get memory(): MemoryFacts | undefined {
+    return this.#memory?.facts;
   }
 
   /** The place where it listens. */
@@ -70,12 +87,12 @@ export class ReplayDevice implements RunningReplay {
     this.counts.connections++;
     this.#sockets.add(socket);
     socket.on("close", () => this.#sockets.delete(socket));
-    const memory = new Map<string, Buffer>();
+    const numbers = new Map<string, Buffer>();
     let held: Buffer = Buffer.alloc(0);
     const greeting = this.#script.greeting();
     if (greeting) socket.write(greeting);
     socket.on("data", (chunk) => {
-      const taken = this.#take(Buffer.concat([held, chunk]), memory, (answer) => {
+      const taken = this.#take(Buffer.concat([held, chunk]), numbers, (answer) => {
         if (socket.writableLength <= MAX_UNREAD_BYTES) socket.write(answer);
       });
       if (taken === undefined || socket.writableLength > MAX_UNREAD_BYTES) {
@@ -88,8 +105,8 @@ export class ReplayDevice implements RunningReplay {
   }
 
   /** Answers each whole request; gives what is left, undefined where that is no message. */
-  #take(bytes: Buffer, memory: Map<string, Buffer>, send: (answer: Buffer) => void): Buffer | undefined {
-    if (!this.#protocol.lengthOf) return this.#takeBytes(bytes, memory, send);
+  #take(bytes: Buffer, numbers: Map<string, Buffer>, send: (answer: Buffer) => void): Buffer | undefined {
+    if (!this.#protocol.lengthOf) return this.#takeBytes(bytes, numbers, send);
     let rest = bytes;
     for (let message = messageIn(this.#protocol, rest); message !== undefined; message = messageIn(this.#protocol, rest)) {
       if (message === null) {
@@ -97,19 +114,19 @@ export class ReplayDevice implements RunningReplay {
         this.#missing(rest);
         return undefined;
       }
-      this.#answer(message, memory, send);
+      this.#answer(message, numbers, send);
       rest = rest.subarray(message.length);
     }
     return Buffer.from(rest);
   }
 
   /** Of a protocol that is not known: a request of the recording, the beginning of one, or several one after the other. */
-  #takeBytes(bytes: Buffer, memory: Map<string, Buffer>, send: (answer: Buffer) => void): Buffer {
+  #takeBytes(bytes: Buffer, numbers: Map<string, Buffer>, send: (answer: Buffer) => void): Buffer {
     let rest = bytes;
     while (rest.length > 0) {
       if (this.#script.isBeginning(rest)) return Buffer.from(rest);
       const request = this.#script.beginningOf(rest) ?? rest;
-      this.#answer(request, memory, send);
+      this.#answer(request, numbers, send);
       rest = rest.subarray(request.length);
     }
     return rest;
@@ -118,8 +135,8 @@ export class ReplayDevice implements RunningReplay {
   async #bind({ host, port }: ReplayOptions): Promise<void> {
     const socket = dgram.createSocket(net.isIPv6(host) ? "udp6" : "udp4");
     socket.on("message", (message, { address, port: from }) => {
-      const memory = this.#clients.getOrMake(`${address} ${from}`, () => new Map());
-      this.#answer(message, memory, (answer) => {
+      const numbers = this.#clients.getOrMake(`${address} ${from}`, () => new Map());
+      this.#answer(message, numbers, (answer) => {
         if (socket.getSendQueueSize() <= MAX_UNREAD_BYTES) socket.send(answer, from, address, () => {});
       });
     });
@@ -129,16 +146,27 @@ export class ReplayDevice implements RunningReplay {
     this.#close = () => new Promise((done) => socket.close(() => done()));
   }
 
-  #answer(request: Buffer, memory: Map<string, Buffer>, send: (answer: Buffer) => void): void {
+  #answer(request: Buffer, numbers: Map<string, Buffer>, send: (answer: Buffer) => void): void {
     this.counts.requests++;
-    const found = this.#script.find(request, memory);
-    if (found.kind === "unknown") this.#missing(request);
+    const found = this.#script.find(request, numbers);
+    if (found.kind === "unknown") this.#remember(request, numbers, send);
     else if (found.kind === "silent") this.counts.silent++;
     else {
       this.counts.answered++;
       if (found.isByPlace) this.counts.byPlace++;
+      if (found.moment !== undefined) this.#memory?.moveTo(found.moment);
       for (const part of found.parts) send(part);
     }
+  }
+
+  /** Answers what the recording has not from what it tells of the device's memory. */
+  #remember(request: Buffer, numbers: Map<string, Buffer>, send: (answer: Buffer) => void): void {
+    const made = this.#memory?.answer(request);
+    if (made && !made.isRefusal) {
+      this.counts.answered++;
+      this.counts.fromMemory++;
+    } else this.#missing(request);
+    if (made) send(answerFor(this.#protocol, made.message, request, numbers));
   }
 
   #missing(request: Buffer): void {

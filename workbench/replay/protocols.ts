@@ -1,5 +1,5 @@
 import { replayTcp as finsTcp, replayUdp as finsUdp } from "../../drivers/fins/replay.ts";
-import { replay as modbus } from "../../drivers/modbus_tcp/replay.ts";
+import { replay as modbus, replayRtu as modbusRtu } from "../../drivers/modbus_tcp/replay.ts";
 import { replay as opcua } from "../../drivers/opcua/replay.ts";
 import { MAX_MESSAGE_BYTES, noFields, type Protocol } from "../../drivers/replay.ts";
 import { replay as s7 } from "../../drivers/s7/replay.ts";
@@ -29,7 +29,7 @@ const bytesOver = (transport: "tcp" | "udp"): Protocol => ({
 });
 
 /** The more bytes tell a protocol, the earlier it comes. */
-const KNOWN: readonly Protocol[] = [opcua, TLS, finsTcp, gateway, s7plus, s7, enip, modbus, finsUdp];
+const KNOWN: readonly Protocol[] = [opcua, TLS, finsTcp, gateway, s7plus, s7, enip, modbus, modbusRtu, finsUdp];
 export const REPLAY_TYPES: readonly string[] = [...new Set(KNOWN.map(({ type }) => type)), "bytes", ...BOUND_TYPES].filter(
   (type) => type !== "tls",
 );
@@ -40,7 +40,10 @@ export const isDevicePort = (port: number): boolean => KNOWN.some(({ ports }) =>
 /** What a client speaks, by the type that a person names, by its first bytes, or by the port of the device. */
 export function protocolOf(transport: "tcp" | "udp", port: number, first: Buffer, type: string | undefined): Protocol {
   const over = KNOWN.filter(({ transports }) => transports.includes(transport));
-  if (type !== undefined) return over.find((one) => one.type === type) ?? bytesOver(transport);
+  if (type !== undefined) {
+    const named = over.filter((one) => one.type === type);
+    return named.find(({ isFirst }) => isFirst(first)) ?? named[0] ?? bytesOver(transport);
+  }
   return over.find(({ isFirst }) => isFirst(first)) ?? over.find(({ ports }) => ports.includes(port)) ?? bytesOver(transport);
 }
 

@@ -109,6 +109,7 @@ describe("a recording", () => {
     const both = [...packets];
     new RecordedConnection(both, 9600).says("client", Buffer.from("x"));
     expect(recordingOf(pcap(both)).devices.map(({ transport }) => transport)).toEqual(["udp", "tcp"]);
+    expect(recordingOf(pcap(both), { transport: "tcp" }).devices.map(({ transport }) => transport)).toEqual(["tcp"]);
     expect(recordingOf(pcap(both), { address: "10.0.0.9" }).devices).toEqual([]);
   });
 

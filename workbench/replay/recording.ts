@@ -62,8 +62,8 @@ export class Recording {
   #talkOf({ conversation, isFromFirst, bytes }: Piece): Talk | undefined {
     const isFirstDevice = isDeviceFirst(conversation, isFromFirst, bytes, this.#wish);
     const end = isFirstDevice ? conversation.first : conversation.second;
-    if (!isMeant(end, this.#wish)) return undefined;
     const { transport } = conversation;
+    if (!isMeant(end, this.#wish) || transport !== (this.#wish.transport ?? transport)) return undefined;
     const key = `${transport} ${endText(end)}`;
     const known = this.#devices.get(key);
     if (!known && this.#devices.size >= MAX_DEVICES) return undefined;

@@ -7,8 +7,8 @@ interface Answer {
   /** Messages or datagrams; of bytes without messages one. */
   readonly parts: readonly Buffer[];
   readonly essence: Buffer;
-  /** Given so many times one after the other. */
-  times: number;
+  /** Moments at which it was given, one after the other without another answer in between: numbers of the device's answers, from 1 on. */
+  readonly moments: number[];
 }
 
 /** A request of the recording, with all that it was answered. */
@@ -22,7 +22,13 @@ export interface Asked {
 
 /** What a request of a client gets. */
 export type Found =
-  | { readonly kind: "answer"; readonly parts: readonly Buffer[]; readonly isByPlace: boolean }
+  | {
+      readonly kind: "answer";
+      readonly parts: readonly Buffer[];
+      readonly isByPlace: boolean;
+      /** Moment of the recording. Undefined: it is the first answer of this request, which holds from the beginning. */
+      readonly moment: number | undefined;
+    }
   /** The device had no answer to it in the recording either. */
   | { readonly kind: "silent" }
   /** The recording has no such request. */
@@ -31,6 +37,8 @@ export type Found =
 /** The most that is kept of all devices of a recording, with what keeping each answer costs. */
 export const MAX_KEPT_BYTES = 64 * 1024 * 1024;
 const COST_BYTES = 300;
+/** Cost of an answer that was given once more. */
+const MOMENT_BYTES = 8;
 /** Requests in their order, for what is found by its place. */
 const MAX_PLACES = 100_000;
 /** Requests that are looked through for the nearest one. */
@@ -52,6 +60,7 @@ export class Script {
   readonly #greetings: Buffer[] = [];
   #place = 0;
   #greeting = 0;
+  #moment = 0;
 
   constructor(protocol: Protocol, room: Room) {
     this.#protocol = protocol;
@@ -61,6 +70,11 @@ export class Script {
   /** Different requests. */
   get size(): number {
     return this.#asked.size;
+  }
+
+  /** Different requests with what they were answered. */
+  asked(): Iterable<Asked> {
+    return this.#asked.values();
   }
 
   /** Notes a request of the recording. Undefined: there is no room for it. */
@@ -79,8 +93,11 @@ export class Script {
     if (parts.length === 0) return;
     const essence = Buffer.concat(parts.map((part) => essenceOf(this.#protocol, part, true)));
     const last = asked.answers.at(-1);
-    if (last?.essence.equals(essence)) last.times++;
-    else if (this.#take(essence.length * 2)) asked.answers.push({ parts: parts.map((part) => Buffer.from(part)), essence, times: 1 });
+    const moment = ++this.#moment;
+    if (last?.essence.equals(essence)) {
+      if (this.#take(MOMENT_BYTES, 0)) last.moments.push(moment);
+    } else if (this.#take(essence.length * 2))
+      asked.answers.push({ parts: parts.map((part) => Buffer.from(part)), essence, moments: [moment] });
   }
 
   /** Notes what the device said before it was asked. */
@@ -101,10 +118,13 @@ export class Script {
     const found = asked ?? this.#byPlace(request);
     if (!found) return { kind: "unknown" };
     if (this.#places.length > 0) this.#moveBehind(found);
+    const isFirst = found.next + found.given === 0;
+    const moment = found.answers[found.next]?.moments[found.given];
     const answer = this.#next(found);
     if (!answer) return { kind: "silent" };
     return {
       kind: "answer",
+      moment: isFirst ? undefined : moment,
       parts: answer.parts.map((part) => answerFor(this.#protocol, part, request, memory)),
       isByPlace: asked === undefined,
     };
@@ -146,7 +166,7 @@ export class Script {
   /** The next answer of the recording; at its end the last one again. */
   #next(asked: Asked): Answer | undefined {
     const answer = asked.answers[asked.next];
-    if (answer && ++asked.given >= answer.times && asked.next + 1 < asked.answers.length) {
+    if (answer && ++asked.given >= answer.moments.length && asked.next + 1 < asked.answers.length) {
       asked.next++;
       asked.given = 0;
     }
@@ -164,12 +184,12 @@ export class Script {
     if (at >= 0) this.#place = at + 1;
   }
 
-  #take(bytes: number): boolean {
-    if (this.#room.bytes + bytes + COST_BYTES > MAX_KEPT_BYTES) {
+  #take(bytes: number, cost = COST_BYTES): boolean {
+    if (this.#room.bytes + bytes + cost > MAX_KEPT_BYTES) {
       this.#room.notKept++;
       return false;
     }
-    this.#room.bytes += bytes + COST_BYTES;
+    this.#room.bytes += bytes + cost;
     return true;
   }
 }

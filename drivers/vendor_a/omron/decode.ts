@@ -1,11 +1,11 @@
 import { toJson } from "../../../src/base/json.ts";
 import { shortFloat32 } from "../../../src/base/number.ts";
-import type { Reading, Scalar, ScalarType } from "../../../src/model/value.ts";
-import { notANumber, numberReader } from "../../lib/bytes.ts";
+import type { ScalarType } from "../../../src/model/value.ts";
+import { numberReader } from "../../lib/bytes.ts";
 import { CODINGS, type CodingName, codedReader } from "../../lib/coded-numbers.ts";
 import { AUTO, decodeAll, type Encoding, WESTERN } from "../../lib/encoding.ts";
-import type { Slot } from "../../lib/reused-readings.ts";
 import type { CipAddress } from "../address.ts";
+import { bitsAt, type Decoder, type Element, momentText, one, several } from "../elements.ts";
 import type { VariablePlace } from "./locate.ts";
 import {
   BITS_OF_WORD,
@@ -25,12 +25,6 @@ import {
  * the `whole` array, where BOOLs are 16-bit words.
  */
 export type Form = "one" | "row" | "whole";
-
-/** Takes a point's reading from the bytes that hold it, from `at` to before `end`. A good one is put into the slot. */
-export type Decoder = (data: Buffer, at: number, end: number, slot: Slot) => Reading;
-
-/** One element; undefined: the bytes are no value of the type. */
-type Element = (data: Buffer, at: number) => Scalar | undefined;
 
 /** Texts are UTF-8 in these controllers: the setting counts where it is another one than its default. */
 const encodingOf = (encoding: Encoding | undefined): Encoding => (encoding === undefined || encoding === WESTERN ? AUTO : encoding);
@@ -70,42 +64,12 @@ function bitDecoder(bit: number): Decoder {
 }
 
 /** Element 0 is the lowest bit of the first word. */
-function bitsDecoder(count: number): Decoder {
-  return (data, at, _end, slot) => {
-    slot.value = Array.from({ length: count }, (_, i) => isSet(data, at, i));
-    return slot;
-  };
-}
-
-const isSet = (data: Buffer, at: number, bit: number): boolean => ((data[at + (bit >> 3)] ?? 0) & (1 << (bit & 7))) !== 0;
-
-const one =
-  (element: Element, what: string, bytes: number): Decoder =>
+const bitsDecoder =
+  (count: number): Decoder =>
   (data, at, _end, slot) => {
-    const value = element(data, at);
-    if (value === undefined || notANumber(value) !== undefined) return refused(data, at, bytes, what, value, "");
-    slot.value = value;
+    slot.value = bitsAt(data, at, 0, count);
     return slot;
   };
-
-const several =
-  (element: Element, what: string, bytes: number, count: number): Decoder =>
-  (data, at, _end, slot) => {
-    const values: Scalar[] = [];
-    for (let i = 0; i < count; i++) {
-      const value = element(data, at + i * bytes);
-      if (value === undefined) return refused(data, at + i * bytes, bytes, what, value, `element ${i}: `);
-      values.push(value);
-    }
-    slot.value = values;
-    return slot;
-  };
-
-function refused(data: Buffer, at: number, bytes: number, what: string, value: Scalar | undefined, which: string): Reading {
-  const raw = data.toString("hex", at, at + Math.min(bytes, 16));
-  const detail = value === undefined ? `${which}0x${raw} is not a value of type ${what}` : `${which}${notANumber(value)}`;
-  return { quality: "bad", fault: "not_a_number", detail };
-}
 
 function elementOf({ code, structure }: Shape, scalar: ScalarType, coding: CodingName | undefined, encoding: Encoding): Element {
   if (isStructureCode(code)) return structure ? structureText(structure, encoding) : () => undefined;
@@ -124,7 +88,7 @@ function atomicOf(code: number, scalar: ScalarType, coding: CodingName | undefin
   if (code === BOOL) return boolOf;
   const digits = coding ?? own;
   if (digits !== undefined) return codedReader(CODINGS[digits], "DCBA");
-  if (moment !== undefined && scalar === "string") return (data, at) => momentText(data.readBigInt64LE(at), moment);
+  if (moment !== undefined && scalar === "string") return (data, at) => momentOf(data.readBigInt64LE(at), moment);
   if (scalar === "bool" || scalar === "string") throw new TypeError(`type ${code} is not a number`);
   return numberReader(scalar, "DCBA");
 }
@@ -135,18 +99,14 @@ function boolOf(data: Buffer, at: number): boolean | undefined {
   return state === 0 || state === 1 ? state === 1 : undefined;
 }
 
-const SECOND = 1_000_000_000n;
-const DAY = 86_400n * SECOND;
+const DAY = 86_400_000_000_000n;
 
-/** `2026-11-22`, `16:30:00.123456789`, `2026-11-22T16:30:00.123456789`; undefined: there is no such moment. Pure. */
-export function momentText(nanoseconds: bigint, moment: Moment): string | undefined {
-  const fraction = ((nanoseconds % SECOND) + SECOND) % SECOND;
-  const ms = Number((nanoseconds - fraction) / SECOND) * 1000;
-  if (moment === "time of day" && (nanoseconds < 0n || nanoseconds >= DAY)) return undefined;
-  const whole = new Date(ms).toISOString();
-  if (moment === "date") return whole.slice(0, 10);
-  const text = `${whole.replace(/\.\d+Z$/, "")}.${String(fraction).padStart(9, "0")}`;
-  return moment === "time of day" ? text.slice(text.indexOf("T") + 1) : text;
+/** `2026-11-22`, `16:30:00.123456789`, `2026-11-22T16:30:00.123456789`, of nanoseconds; undefined: there is no such moment. Pure. */
+export function momentOf(nanoseconds: bigint, moment: Moment): string | undefined {
+  const text = momentText(nanoseconds, 9);
+  if (moment === "date and time") return text;
+  if (moment === "date") return text?.slice(0, text.indexOf("T"));
+  return nanoseconds >= 0n && nanoseconds < DAY ? text?.slice(text.indexOf("T") + 1) : undefined;
 }
 
 /** A structure as JSON, its members by their names. */
@@ -170,7 +130,7 @@ function structureReader({ members }: VariableStructure, encoding: Encoding): Re
 function memberReader(shape: Shape, encoding: Encoding): Reader {
   const { code, bytes, dimensions, structure } = shape;
   const count = dimensions.length === 0 ? undefined : elementsOf(shape);
-  if (code === BOOL && count !== undefined) return (data, at) => Array.from({ length: count }, (_, i) => isSet(data, at, i));
+  if (code === BOOL && count !== undefined) return (data, at) => bitsAt(data, at, 0, count);
   const read = structure ? structureReader(structure, encoding) : simpleReader(shape, encoding);
   return count === undefined ? read : (data, at) => Array.from({ length: count }, (_, i) => read(data, at + i * bytes));
 }

@@ -5,7 +5,7 @@ import { readRequest, tagPath } from "../cip.ts";
 import { fence } from "../fence.ts";
 import { frameWords } from "../frame-words.ts";
 import { connectedRequest, unconnectedRequest } from "../frames.ts";
-import { decoderOf, type Form, momentText } from "./decode.ts";
+import { decoderOf, type Form, momentOf } from "./decode.ts";
 import type { VariablePlace } from "./locate.ts";
 import {
   parseType,
@@ -99,8 +99,8 @@ describe("the maker's types", () => {
   });
 
   it("moments before 1970 keep their fractions", () => {
-    expect(momentText(-1n, "date and time")).toBe("1969-12-31T23:59:59.999999999");
-    expect(momentText(-(2n ** 63n), "date and time")).toBe("1677-09-21T00:12:43.145224192");
+    expect(momentOf(-1n, "date and time")).toBe("1969-12-31T23:59:59.999999999");
+    expect(momentOf(-(2n ** 63n), "date and time")).toBe("1677-09-21T00:12:43.145224192");
   });
 
   it("members lie at their alignments, and have no places where those do not make the told size", () => {

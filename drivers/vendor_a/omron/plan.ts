@@ -4,9 +4,10 @@ import { groupTextSteps } from "../../lib/group.ts";
 import { sortSteps } from "../../lib/sort.ts";
 import type { CipAddress } from "../address.ts";
 import { REPLY_HEADER_BYTES, readRequest, tagPath } from "../cip.ts";
+import type { Decoder } from "../elements.ts";
 import type { CipLimits } from "../plan.ts";
 import type { AnyRead } from "../variants.ts";
-import { type Decoder, dataBytes, decoderOf, elementBytes, type Form } from "./decode.ts";
+import { dataBytes, decoderOf, elementBytes, type Form } from "./decode.ts";
 import { indicesAt, type VariablePlace } from "./locate.ts";
 import { isStructureCode, type Shape, STRING } from "./types.ts";
 

@@ -8,6 +8,8 @@ import type { ConnectInput, Discovered, DriverContext, Point, Prepared, Session 
 import type { Connection } from "../../lib/connection.ts";
 import type { SilentHelp } from "../../lib/silent-help.ts";
 import { quote } from "../../lib/text.ts";
+import { HelpAgain } from "../help-again.ts";
+import { keepOpen } from "../keep-open.ts";
 import type { CipLink } from "../link.ts";
 import { DIRECT, parseRoute, type Route, slotRoute } from "../manager.ts";
 import { Messenger } from "../messenger.ts";
@@ -27,8 +29,6 @@ import { VariableReader } from "./reader.ts";
 const MAX_POINTS = 65_536;
 /** Requests that the agent may have under way at once. */
 const IN_FLIGHT = 8;
-/** A connection without traffic is kept open with a question. */
-const KEEP_ALIVE_MS = 15_000;
 /** Missing variables are looked for again: nothing says that the program changed. */
 const LOOK_AGAIN_MS = 60_000;
 /** The largest connection that independent clients open to newer units, in bytes; unverified. */
@@ -46,7 +46,7 @@ export class OmronSession implements Session<AnyAddress, AnyRead, VendorALimits>
   readonly #help: SilentHelp;
   readonly #reader: VariableReader;
   readonly #ctx: DriverContext;
-  readonly #keepAlive: NodeJS.Timeout;
+  readonly #endKeeping: () => void;
   #limits: VendorALimits;
   #catalogEpoch: string | undefined;
   #opening: Promise<void> | undefined;
@@ -63,7 +63,14 @@ export class OmronSession implements Session<AnyAddress, AnyRead, VendorALimits>
     this.#reader = new VariableReader(messenger, (what) => (this.#program.mayHaveChanged() ? otherProgram(what) : undefined));
     this.#ctx = ctx;
     this.#limits = this.#limitsNow();
-    this.#keepAlive = setInterval(() => this.#keepOpen(), KEEP_ALIVE_MS).unref();
+    const again = new HelpAgain({ help, about: (kind) => this.#questionAbout(kind), answered: () => this.#program.lookAgain() }, ctx);
+    this.#endKeeping = keepOpen({
+      link,
+      ctx,
+      alive: () => this.alive(),
+      ask: (bounded) => messenger.keepOpen(bounded),
+      askOther: () => again.begin(),
+    });
   }
 
   /** Throws ReasonError: there is no way to the controller, or the connection is refused. */
@@ -143,7 +150,7 @@ export class OmronSession implements Session<AnyAddress, AnyRead, VendorALimits>
   }
 
   close(): Promise<void> {
-    clearInterval(this.#keepAlive);
+    this.#endKeeping();
     this.#closing ??= this.#messenger.close(this.#ctx);
     return this.#closing;
   }
@@ -172,27 +179,9 @@ export class OmronSession implements Session<AnyAddress, AnyRead, VendorALimits>
     this.#reader.forget();
   }
 
-  /** Asks again for what was silent: variables that were found without it are looked up again where it answers. */
-  async #helpAgain(kind: string): Promise<void> {
-    // Longer than any answer may take: a signal that aborts ends the connection.
-    const ctx: DriverContext = { ...this.#ctx, signal: AbortSignal.timeout(this.#ctx.timeouts.answerMs * 2 + 1000) };
-    try {
-      if (kind === LIST.kind) await this.#catalog.page(1, "user", ctx);
-      else await this.#catalog.typeAgain(ctx);
-      if (!this.#help.kinds.includes(kind)) this.#program.lookAgain();
-    } catch (error) {
-      this.#ctx.log.debug({ err: error, kind }, "asking again for help failed");
-    }
-  }
-
-  #keepOpen(): void {
-    const due = [LIST.kind, TYPES.kind].find((kind) => this.#help.kinds.includes(kind) && this.#help.isDue(kind));
-    if (!this.alive()) clearInterval(this.#keepAlive);
-    else if (due !== undefined) void this.#helpAgain(due);
-    else if (performance.now() - this.#link.answeredAt >= KEEP_ALIVE_MS) {
-      const ctx: DriverContext = { ...this.#ctx, signal: AbortSignal.timeout(this.#ctx.timeouts.answerMs + 1000) };
-      this.#messenger.keepOpen(ctx).catch((error: unknown) => this.#ctx.log.debug({ err: error }, "the connection could not be kept open"));
-    }
+  #questionAbout(kind: string): ((ctx: DriverContext) => Promise<unknown>) | undefined {
+    if (kind === LIST.kind) return (ctx) => this.#catalog.page(1, "user", ctx);
+    return kind === TYPES.kind ? (ctx) => this.#catalog.typeAgain(ctx) : undefined;
   }
 }
 

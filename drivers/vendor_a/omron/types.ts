@@ -1,5 +1,6 @@
 import type { ScalarType } from "../../../src/model/value.ts";
 import type { CodingName } from "../../lib/coded-numbers.ts";
+import { COMMON_TYPES } from "../elements.ts";
 
 /** Dates and times are 64-bit counts of nanoseconds: since 1970 in the controller's local time, since midnight, or long. */
 export type Moment = "date" | "time of day" | "date and time";
@@ -27,21 +28,7 @@ export const BITS_OF_WORD = 16;
 
 export const ELEMENTARY: ReadonlyMap<number, Elementary> = new Map<number, Elementary>([
   [BOOL, { name: "BOOL", scalar: "bool", bytes: 2 }],
-  [0xc2, { name: "SINT", scalar: "int8", bytes: 1 }],
-  [0xc3, { name: "INT", scalar: "int16", bytes: 2 }],
-  [0xc4, { name: "DINT", scalar: "int32", bytes: 4 }],
-  [0xc5, { name: "LINT", scalar: "int64", bytes: 8 }],
-  [0xc6, { name: "USINT", scalar: "uint8", bytes: 1 }],
-  [0xc7, { name: "UINT", scalar: "uint16", bytes: 2 }],
-  [0xc8, { name: "UDINT", scalar: "uint32", bytes: 4 }],
-  [0xc9, { name: "ULINT", scalar: "uint64", bytes: 8 }],
-  [0xca, { name: "REAL", scalar: "float32", bytes: 4 }],
-  [0xcb, { name: "LREAL", scalar: "float64", bytes: 8 }],
-  [STRING, { name: "STRING", scalar: "string", bytes: 0 }],
-  [0xd1, { name: "BYTE", scalar: "uint8", bytes: 1 }],
-  [0xd2, { name: "WORD", scalar: "uint16", bytes: 2 }],
-  [0xd3, { name: "DWORD", scalar: "uint32", bytes: 4 }],
-  [0xd4, { name: "LWORD", scalar: "uint64", bytes: 8 }],
+  ...COMMON_TYPES,
   [0x04, { name: "UINT_BCD", scalar: "uint16", bytes: 2, coding: "WORD_BCD" }],
   [0x05, { name: "UDINT_BCD", scalar: "uint32", bytes: 4, coding: "DWORD_BCD" }],
   [0x06, { name: "ULINT_BCD", scalar: "uint64", bytes: 8, coding: "LWORD_BCD" }],

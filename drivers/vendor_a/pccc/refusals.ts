@@ -1,15 +1,8 @@
-import { type Fault, FaultError, type RefusalScope } from "../../../src/model/fault.ts";
+import { FaultError } from "../../../src/model/fault.ts";
+import { about, busy, hex, type StatusWords } from "../refusals.ts";
 
 /** STS and EXT STS of PCCC replies. Rockwell 1770-6.5.16, 8-3; the local ones and EXT STS as independent clients quote 8-4. All pure. */
 
-interface StatusWords {
-  readonly fault: Fault;
-  readonly words: string;
-  readonly scope: RefusalScope;
-}
-
-const about = (fault: Fault, words: string): StatusWords => ({ fault, words, scope: "points" });
-const busy = (words: string): StatusWords => ({ fault: "device_error", words, scope: "busy" });
 const silent = (words: string): StatusWords => ({ fault: "no_answer", words, scope: "silent" });
 const device = (words: string): StatusWords => ({ fault: "device_error", words, scope: "everything" });
 
@@ -76,11 +69,9 @@ const EXTENDED: ReadonlyMap<number, StatusWords> = new Map([
   [0x24, about("device_error", "an unknown error")],
 ]);
 
-const hex = (value: number): string => `0x${value.toString(16).toUpperCase().padStart(2, "0")}`;
-
 /** `PCCC status 0xF0/0x06`. */
 const codeWords = (status: number, extended: number | undefined): string =>
-  `PCCC status ${hex(status)}${extended === undefined ? "" : `/${hex(extended)}`}`;
+  `PCCC status ${hex(status, 2)}${extended === undefined ? "" : `/${hex(extended, 2)}`}`;
 
 function wordsOf(status: number, extended: number | undefined): StatusWords {
   const known = extended === undefined ? STATUS.get(status) : EXTENDED.get(extended);

@@ -8,6 +8,7 @@ import type { Connection } from "../../lib/connection.ts";
 import type { SilentHelp } from "../../lib/silent-help.ts";
 import { textOf } from "../address.ts";
 import { type Identity, identityWords } from "../identity.ts";
+import { type Kept, keepOpen } from "../keep-open.ts";
 import type { CipLink } from "../link.ts";
 import type { Route } from "../manager.ts";
 import { type AnyAddress, type AnyRead, byVariantSteps, isFileRead, type VendorALimits } from "../variants.ts";
@@ -21,8 +22,6 @@ import { FileReader } from "./reader.ts";
 import { fileRefusal } from "./refusals.ts";
 
 const MAX_POINTS = 65_536;
-/** A connection without traffic is kept open with a question. */
-const KEEP_ALIVE_MS = 15_000;
 const GOOD = 0;
 
 /** The way to a controller with data files. */
@@ -45,7 +44,7 @@ export class FileSession implements Session<AnyAddress, AnyRead, VendorALimits> 
   readonly #reader: FileReader;
   readonly #help: SilentHelp;
   readonly #ctx: DriverContext;
-  readonly #keepAlive: NodeJS.Timeout | undefined;
+  readonly #endKeeping: () => void;
   #closing: Promise<void> | undefined;
 
   private constructor(
@@ -67,7 +66,8 @@ export class FileSession implements Session<AnyAddress, AnyRead, VendorALimits> 
     const bytes = answerBytesOf(controller, target.node !== undefined || target.route.length > 0);
     this.#reader = new FileReader(channel, ctx.device);
     this.limits = { maxPoints: MAX_POINTS, maxBytes: bytes, fileBytes: bytes, inFlight: 1, messageBytes: bytes, maxItems: 1 };
-    if (channel.mustBeKept) this.#keepAlive = setInterval(() => this.#keepOpen(), KEEP_ALIVE_MS).unref();
+    const kept: Kept = { link, ctx, alive: () => this.alive(), ask: (bounded) => askStatus(channel, bounded) };
+    this.#endKeeping = channel.mustBeKept ? keepOpen(kept) : () => {};
   }
 
   /** Throws ReasonError: there is no controller there, or it does not say of which family it is. */
@@ -126,17 +126,9 @@ export class FileSession implements Session<AnyAddress, AnyRead, VendorALimits> 
   }
 
   close(): Promise<void> {
-    clearInterval(this.#keepAlive);
+    this.#endKeeping();
     this.#closing ??= this.#link.close(this.#ctx);
     return this.#closing;
-  }
-
-  #keepOpen(): void {
-    if (!this.alive()) clearInterval(this.#keepAlive);
-    else if (performance.now() - this.#link.answeredAt >= KEEP_ALIVE_MS) {
-      const ctx: DriverContext = { ...this.#ctx, signal: AbortSignal.timeout(this.#ctx.timeouts.answerMs + 1000) };
-      askStatus(this.#channel, ctx).catch((error: unknown) => this.#ctx.log.debug({ err: error }, "the connection could not be kept open"));
-    }
   }
 }
 

@@ -9,6 +9,7 @@ export const REPLAY: Verb = {
   examples: [
     "collector replay press-1.pcapng",
     "collector replay hall.pcap --device 10.0.0.5:502 --listen 127.0.0.1:1502",
+    "collector replay filler.pcap --device 10.0.0.9:9600/udp",
     "collector read modbus_tcp host=127.0.0.1 port=1502 holding:0:uint16     in another terminal",
     "tcpdump -r hall.pcap -w - host 10.0.0.5 | collector replay - --device 10.0.0.5",
     "collector replay scale.pcapng --type bytes --json",
@@ -19,7 +20,10 @@ export const REPLAY: Verb = {
       flags: "-l, --listen <address:port>",
       description: "where it listens (default: 127.0.0.1 and the device's port; 1000 more, below 1024)",
     },
-    { flags: "-d, --device <address[:port]>", description: "the device that is meant, where the capture has several" },
+    {
+      flags: "-d, --device <address[:port][/udp]>",
+      description: "the device that is meant, where the capture has several; /tcp or /udp where it has both",
+    },
     {
       flags: "-t, --type <type>",
       description:
@@ -28,8 +32,10 @@ export const REPLAY: Verb = {
   ],
   notes: `A request is the same as in the capture if its bytes are, but for what each protocol changes by itself (transaction, reference, session and
 sequence numbers), which the answer gets. Where it was answered differently over time, the answers come in their order, then the last one
-again. What the capture has no answer for is printed with the request that is nearest. Of a protocol that is not known, a request that differs is
-answered by its place in the capture if it is as long. OPC UA, s7plus and what is encrypted cannot be replayed.
+again. Of Modbus (RTU too), S7, FINS and tags of EtherNet/IP, what the capture reads is a memory: any part of it is served, in any grouping and
+order. A value is the first one captured until the same is read again, then the next one. What was never captured, and every write, is refused
+as the protocol refuses it. What the capture has no answer for is printed with the request that is nearest. Of a protocol that is not known, a
+request that differs is answered by its place in the capture if it is as long. OPC UA, s7plus and what is encrypted cannot be replayed.
 It listens and answers; it connects to nothing. Beside loopback it listens where listen in policy.yaml opens an address. Ctrl-C ends it.
 The package collector-workbench reads captures (sudo apt install ./collector-workbench_*.deb), and so does a checkout; the collector's own
 package only writes them.`,

@@ -5,7 +5,7 @@ import path from "node:path";
 import { PassThrough } from "node:stream";
 import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from "vitest";
 import type { Simulator } from "../../../drivers/simulator.ts";
-import { pcap, pcapng, RecordedConnection } from "../../../test/support/capture-file.ts";
+import { pcap, pcapng, RecordedConnection, udpPacket } from "../../../test/support/capture-file.ts";
 import { type RecordingProxy, recordTcp, recordUdp } from "../../../test/support/recording-proxy.ts";
 import { commandIo, runCommand, runCommandWith, settingsFile } from "../testing.ts";
 import { replay } from "./replay.ts";
@@ -66,6 +66,8 @@ interface Row {
   readonly record: (targetPort: number, devicePort: number) => Promise<RecordingProxy>;
   /** Details, settings and addresses as a person types them. */
   readonly words: readonly string[];
+  /** Settings by which the same addresses are asked for in other requests. */
+  readonly otherPlan?: readonly string[];
 }
 
 const FINS = ["local_address=0.0.0", "remote_address=0.10.0", "D100:uint16", "D103:uint32", "D109:real", "W10.03", "D130:string(12)"];
@@ -76,6 +78,15 @@ const ROWS: Readonly<Record<string, Row>> = {
     start: async () => (await import("../../../drivers/modbus_tcp/simulator.ts")).startSimulator(),
     record: recordTcp,
     words: ["holding:0:int16", "holding:3:float32", "holding:60:string(20)", "input:0:float32", "coil:0", "2/holding:0", "holding:500"],
+    otherPlan: ["max_registers=11", "max_gap=0"],
+  },
+  "Modbus RTU over TCP": {
+    type: "modbus_tcp",
+    devicePort: 4001,
+    start: async () => (await import("../../../drivers/modbus_tcp/simulator.ts")).startFramed({ framing: "rtu" }),
+    record: recordTcp,
+    words: ["framing=rtu", "holding:0:int16", "holding:3:float32", "holding:60:string(20)", "coil:0", "holding:500"],
+    otherPlan: ["max_registers=11", "max_gap=0"],
   },
   S7: {
     type: "s7",
@@ -83,6 +94,7 @@ const ROWS: Readonly<Record<string, Row>> = {
     start: async () => (await import("../../../drivers/s7/simulator.ts")).startSimulator(),
     record: recordTcp,
     words: ["slot=1", "DB1.DBD4:real", "DB1.DBW8:int", "DB10.DBX0.1", "MW20", "T5:S5TIME", "DB99.DBW0"],
+    otherPlan: ["max_items=1", "max_gap=0"],
   },
   "FINS over TCP": {
     type: "fins",
@@ -90,6 +102,7 @@ const ROWS: Readonly<Record<string, Row>> = {
     start: async () => (await import("../../../drivers/fins/simulator.ts")).startSimulator({ transports: { tcp: true, udp: false } }),
     record: recordTcp,
     words: ["transport=tcp", ...FINS],
+    otherPlan: ["max_items=0", "max_gap=0"],
   },
   "FINS over UDP": {
     type: "fins",
@@ -97,6 +110,7 @@ const ROWS: Readonly<Record<string, Row>> = {
     start: async () => (await import("../../../drivers/fins/simulator.ts")).startSimulator({ transports: { tcp: false, udp: true } }),
     record: recordUdp,
     words: ["transport=udp", ...FINS],
+    otherPlan: ["max_items=0", "max_gap=0"],
   },
   "EtherNet/IP": {
     type: "vendor_a",
@@ -104,6 +118,7 @@ const ROWS: Readonly<Record<string, Row>> = {
     start: async () => (await import("../../../drivers/vendor_a/simulator.ts")).startSimulator(),
     record: recordTcp,
     words: ["NoSuchTag"],
+    otherPlan: ["connected=false"],
   },
   "the gateway protocol": {
     type: "vendor_gateway",
@@ -125,8 +140,8 @@ const valuesOf = (out: string): unknown =>
     fault,
   ]);
 
-describe.each(Object.entries(ROWS))("a recording of %s", (_, { type, devicePort, start, record, words }) => {
-  it("is read by the driver with the same values as the device, twice at once and again", async () => {
+describe.each(Object.entries(ROWS))("a recording of %s", (_, { type, devicePort, start, record, words, otherPlan }) => {
+  it("is read by the driver with the same values as the device, twice at once and again, and in other requests", async () => {
     const device = await start();
     open.push(() => device.close());
     const proxy = await record(device.port, devicePort);
@@ -152,6 +167,12 @@ describe.each(Object.entries(ROWS))("a recording of %s", (_, { type, devicePort,
     expect(lines[0]).toMatchObject({ device: { port: devicePort, type } });
     expect(lines.at(-1)?.["summary"]).toMatchObject({ unknown: 0, answered_by_place: 0, refused: 0 });
     expect(lines.at(-1)?.["summary"]?.["answered"]).toBeGreaterThan(2);
+    if (!otherPlan) return;
+
+    const memory = await startReplay(proxy.packets, pcapng);
+    const other = await read(type, memory.port, [...otherPlan, ...asked.toReversed()]);
+    expect(valuesOf(other.out), other.err).toEqual((valuesOf(real.out) as readonly unknown[]).toReversed());
+    expect((await memory.stop()).lines.at(-1)?.["summary"]?.["answered_from_memory"]).toBeGreaterThan(1);
   });
 });
 
@@ -216,13 +237,28 @@ describe("collector replay", () => {
     // Two at once, one in two pieces, one that the capture has no answer for, one twice that it has not.
     const last = modbus(9, 5);
     const asked = [modbus(3, 5), modbus(4, 5), modbus(5, 6), modbus(6, 77), modbus(7, 77), last.subarray(0, 5)];
-    expect(await one.ask(Buffer.concat(asked), 22)).toBe(register(3, 7).toString("latin1") + register(4, 7).toString("latin1"));
+    const refused = [6, 7].map((transaction) => Buffer.from([0, transaction, 0, 0, 0, 3, 1, 0x83, 2]));
+    const answers = Buffer.concat([register(3, 7), register(4, 7), ...refused]);
+    expect(await one.ask(Buffer.concat(asked), answers.length)).toBe(answers.toString("latin1"));
     expect(await one.ask(last.subarray(5), 11)).toBe(register(9, 7).toString("latin1"));
     const { lines } = await served.stop();
     const nearest = modbus(1, 5).toString("hex");
-    expect(lines.slice(1, -1)).toEqual([{ unknown: { request: modbus(6, 77).toString("hex"), nearest } }]);
+    expect(lines.slice(1, -1)).toEqual([
+      { memory: { ranges: 1, left_out: 0 } },
+      { unknown: { request: modbus(6, 77).toString("hex"), nearest } },
+    ]);
     expect(lines.at(-1)).toEqual({
-      summary: { connections: 1, refused: 0, requests: 6, answered: 3, answered_by_place: 0, silent: 1, unknown: 2, ended: 0 },
+      summary: {
+        connections: 1,
+        refused: 0,
+        requests: 6,
+        answered: 3,
+        answered_by_place: 0,
+        answered_from_memory: 0,
+        silent: 1,
+        unknown: 2,
+        ended: 0,
+      },
     });
   });
 
@@ -308,6 +344,19 @@ describe("collector replay", () => {
       /has several devices; name one with --device:\n.*--device 10\.0\.0\.2:502 {2}Modbus TCP: 1 request, 1 answer, 1 connection\n.*10\.0\.0\.2:4001 {2}bytes over TCP: 2 requests/,
     );
     expect(await refused(several, "--device", "10.0.0.9")).toContain("has no conversation with 10.0.0.9");
+    const ends = { fromPort: 50_001, toPort: 502 };
+    const both = [
+      ...talk(502, GOOD),
+      udpPacket({ ...ends, payload: modbus(1, 5) }),
+      udpPacket({ from: "10.0.0.2", to: "10.0.0.1", fromPort: 502, toPort: 50_001, payload: register(1, 9) }),
+    ];
+    const transports = file("both.pcap", both);
+    expect(await refused(transports)).toMatch(
+      /--device 10\.0\.0\.2:502\/tcp {2}Modbus TCP.*\n.*--device 10\.0\.0\.2:502\/udp {2}Modbus TCP/,
+    );
+    expect(await refused(transports, "--device", "10.0.0.2/sctp")).toContain("--device 10.0.0.2/sctp: expected an address");
+    const stopped = await (await startReplay(both, pcap, "--device", "10.0.0.2:502/udp")).stop();
+    expect(stopped.lines[0]).toMatchObject({ listening: { transport: "udp" } });
     const served = await startReplay(packets, pcap, "--device", "10.0.0.2:502");
     expect(await (await client(served.port)).ask(modbus(8, 5), 11)).toBe(register(8, 7).toString("latin1"));
   });
@@ -315,7 +364,7 @@ describe("collector replay", () => {
   it("says what is wrong with what was typed, or with the capture", async () => {
     const good = file("good.pcap", talk(502, GOOD));
     expect(await refused(good, "--type", "modbus")).toMatch(/--type modbus: expected opcua, .*; do you mean modbus_tcp\?/);
-    expect(await refused(good, "--device", "press")).toContain("--device press: expected an address, or address:port");
+    expect(await refused(good, "--device", "press")).toContain("--device press: expected an address, address:port or address:port/udp");
     expect(await refused(good, "--listen", "here:1")).toContain("--listen here:1: expected an address of this machine and a port");
     expect(await refused(good, "--listen", "127.0.0.1:70000")).toContain("expected an address of this machine and a port");
     expect(await refused(good, "--listen", "192.0.2.1:1502")).toMatch(
@@ -388,6 +437,7 @@ describe("collector replay", () => {
       "10.0.0.2:502, Modbus TCP: 1 different request, 1 answer",
       expect.stringContaining("listening on 127.0.0.1:"),
       expect.stringContaining("for a data source of the service: 127.0.0.1 is a loopback address"),
+      "memory: 1 range that the capture reads; any part of it is served",
       `not in the capture: ${modbus(1, 77).toString("hex")}`,
       `  the nearest there is ${modbus(1, 5).toString("hex")} (other at 9)`,
       "1 connection, 2 requests: 1 answered, 0 silent as in the capture, 1 not in the capture",

@@ -4,6 +4,7 @@ import { countOf } from "../../base/number.ts";
 import { endText } from "../../model/address.ts";
 import type { Policy } from "../../model/policy.ts";
 import type {
+  MemoryFacts,
   RecordingRead,
   RecordingWish,
   ReplayableDevice,
@@ -45,6 +46,7 @@ export async function replay(io: CommandIo, capture: string, options: ReplayVerb
   const report = new Report(io, options.json === true);
   const running = await started(device, place, report);
   report.listening(name, recording, device, { ...place, port: running.port }, policy);
+  report.memory(name, running.memory);
   try {
     await stopped(io.signal);
   } finally {
@@ -59,9 +61,12 @@ function wishOf({ device, type }: ReplayVerbOptions, types: readonly string[]): 
     const near = nearest(type, types);
     throw new UsageError(`--type ${type}: expected ${types.join(", ")}${near === undefined ? "" : `; do you mean ${near}?`}`);
   }
-  const wished = device === undefined ? {} : addressAndPort(device);
-  if (wished === undefined) throw new UsageError(`--device ${device}: expected an address, or address:port, such as 10.0.0.5:502`);
-  return { ...wished, ...(type !== undefined && { type }) };
+  const [, place, over] = /^(.*?)(?:\/(tcp|udp))?$/i.exec(device ?? "") ?? [];
+  const transport = over?.toLowerCase() === "udp" ? "udp" : "tcp";
+  const wished = device === undefined ? {} : addressAndPort(place ?? "");
+  if (wished === undefined)
+    throw new UsageError(`--device ${device}: expected an address, address:port or address:port/udp, such as 10.0.0.5:502`);
+  return { ...wished, ...(over !== undefined && { transport }), ...(type !== undefined && { type }) };
 }
 
 async function recordingOf(io: CommandIo, { readRecording }: Workbench, capture: string, wish: RecordingWish): Promise<RecordingRead> {
@@ -92,7 +97,7 @@ function chosen(devices: readonly ReplayableDevice[], name: string, { device, ty
   if (one && others.length === 0) return one;
   if (one)
     throw new UsageError(
-      `${name} has several devices; name one with --device:\n${can.map((found) => `  --device ${deviceWords(found)}`).join("\n")}`,
+      `${name} has several devices; name one with --device:\n${can.map((found) => `  --device ${deviceWords(found, can)}`).join("\n")}`,
     );
   const refused = devices.find(({ refusal }) => refusal !== undefined);
   if (refused)
@@ -106,8 +111,11 @@ function chosen(devices: readonly ReplayableDevice[], name: string, { device, ty
   );
 }
 
-const deviceWords = ({ end, protocol, counts }: ReplayableDevice): string =>
-  `${endText(end)}  ${protocol}: ${countOf(counts.requests, "request")}, ${countOf(counts.answers, "answer")}, ${countOf(counts.connections, "connection")}`;
+/** The transport is named where the same address and port have both. */
+function deviceWords({ end, transport, protocol, counts }: ReplayableDevice, all: readonly ReplayableDevice[]): string {
+  const isAmbiguous = all.some((one) => one.transport !== transport && endText(one.end) === endText(end));
+  return `${endText(end)}${isAmbiguous ? `/${transport}` : ""}  ${protocol}: ${countOf(counts.requests, "request")}, ${countOf(counts.answers, "answer")}, ${countOf(counts.connections, "connection")}`;
+}
 
 async function started(device: ReplayableDevice, place: Place, report: Report): Promise<RunningReplay> {
   try {
@@ -163,6 +171,18 @@ class Report {
     ]);
   }
 
+  memory(name: string, memory: MemoryFacts | undefined): void {
+    if (memory === undefined) return;
+    const { ranges, leftOut } = memory;
+    if (this.#isJson) this.#json({ memory: { ranges, left_out: leftOut } });
+    else if (leftOut > 0)
+      complain(this.#io, `${name}: ${leftOut} ranges of answers have no room in the memory; name the device, or filter the capture`);
+    if (!this.#isJson && ranges > 0)
+      writeLines(this.#io, [
+        `memory: ${countOf(ranges, "range")} that the capture reads; any part of ${ranges === 1 ? "it" : "them"} is served`,
+      ]);
+  }
+
   unknown({ request, essence, nearest }: UnknownRequest): void {
     const key = essence.toString("latin1");
     if (this.#shown.has(key) || this.#shown.size >= MAX_SHOWN) return;
@@ -178,12 +198,25 @@ class Report {
       ]);
   }
 
-  summary({ connections, refused, requests, answered, byPlace, silent, unknown, ended }: ReplayCounts): void {
+  summary({ connections, refused, requests, answered, byPlace, fromMemory, silent, unknown, ended }: ReplayCounts): void {
     if (this.#isJson) {
-      this.#json({ summary: { connections, refused, requests, answered, answered_by_place: byPlace, silent, unknown, ended } });
+      this.#json({
+        summary: {
+          connections,
+          refused,
+          requests,
+          answered,
+          answered_by_place: byPlace,
+          answered_from_memory: fromMemory,
+          silent,
+          unknown,
+          ended,
+        },
+      });
       return;
     }
     const extra = [
+      ...(fromMemory > 0 ? [`${fromMemory} requests are not in the capture: their answers are made of what it reads`] : []),
       ...(byPlace > 0 ? [`${byPlace} requests were matched by order only`] : []),
       ...(refused > 0 ? [`${refused} connections were too many at once`] : []),
       ...(ended > 0 ? [`${ended} connections were ended: no message of the protocol came, or the answers were not read`] : []),

@@ -98,6 +98,11 @@ export const WARNINGS = {
     "The device gives no answer to a request that makes reading easier; variables are read without it.",
     "Nothing: the collector asks again, at the latest after an hour; the text says what is missing.",
   ),
+  answers_elsewhere: w(
+    "warning",
+    "Answers come from another address or port than the device's.",
+    "Set host and port to where they come from, or correct the address translation on the way.",
+  ),
   engineering_connection_held: w(
     "note",
     "The collector holds a connection of the kind that engineering stations use, of which a controller has few.",

@@ -1,7 +1,7 @@
 import net, { type AddressInfo } from "node:net";
 import { typeOf } from "../../../drivers/driver.ts";
 import driver from "../../../drivers/fins/driver.ts";
-import { END_CODES, FinsMemory, type FinsPlc, startFinsPlc, TCP_ERRORS } from "../../../drivers/fins/simulator.ts";
+import { END_CODES, FinsMemory, type FinsPlc, READ_COMMANDS, startFinsPlc, TCP_ERRORS } from "../../../drivers/fins/simulator.ts";
 import { silentLog } from "../../../src/model/context.ts";
 import { freePort } from "../../support/free-port.ts";
 import { type FailureRow, Steps } from "../support/failures.ts";
@@ -37,6 +37,8 @@ interface Asked {
   readonly variable?: string;
 }
 
+const UDP: Asked = { local: { transport: "udp" } };
+
 /** Connects and reads one variable. */
 async function readOnce(bench: Bench, port: number, { details = {}, local = {}, variable = "D0:UINT" }: Asked = {}): Promise<unknown> {
   const ctx = { signal: new AbortController().signal, log: silentLog, timeouts: { nameMs: 1000, connectMs: 1000, answerMs: 500 } };
@@ -61,8 +63,6 @@ const from =
   (change: (plc: FinsPlc) => void, asked: Asked = {}) =>
   async (bench: Bench) =>
     readOnce(bench, (await bench.start(change)).port, asked);
-
-const UDP: Asked = { local: { transport: "udp" } };
 
 /** Once it is connected, each request ends like this. */
 const onRead = (odd: ReturnType<NonNullable<FinsPlc["misbehave"]>>, asked: Asked = {}) =>
@@ -122,6 +122,62 @@ const network: readonly Row[] = [
     reason: "TIMEOUT",
     detail: /within 500 ms to D0, sent 3 times/,
     run: onRead({ isSilent: true }, UDP),
+  },
+  {
+    group: "network",
+    what: "the controller answers nothing at all, over UDP",
+    reason: "TIMEOUT",
+    detail: /within 500 ms to D0, to know whether it is there, sent 3 times/,
+    run: from((plc) => {
+      plc.misbehave = () => ({ isSilent: true });
+    }, UDP),
+  },
+  {
+    group: "network",
+    what: "answers come from another address, over UDP",
+    reason: "TIMEOUT",
+    detail: /sent 3 times; \d+ answers came from 127\.0\.0\.2:\d+ instead$/,
+    run: from((plc) => {
+      plc.udpFrom = "127.0.0.2";
+    }, UDP),
+  },
+  {
+    group: "network",
+    what: "answers come from another port, to a local port that several sources share",
+    reason: "TIMEOUT",
+    detail: /sent 3 times; \d+ answers came from 127\.0\.0\.1:\d+ instead$/,
+    async run(bench) {
+      const local = { transport: "udp", local_port: await freePort() };
+      await readOnce(bench, (await bench.start()).port, { local });
+      const other = await bench.start((plc) => {
+        plc.udpFrom = "127.0.0.1";
+      });
+      return readOnce(bench, other.port, { local });
+    },
+  },
+  {
+    group: "network",
+    what: "the controller answers to its own port of the collector's machine only",
+    reason: "TIMEOUT",
+    detail: /; it answers what is sent from port \d+ of this machine$/,
+    async run(bench) {
+      const port = await freePort();
+      const plc = await startFinsPlc({ host: "127.0.0.2", port, memory: new FinsMemory() });
+      bench.later(() => plc.close());
+      plc.udpAnswers = { host: () => "127.0.0.1", port };
+      return readOnce(bench, port, { ...UDP, details: { host: "127.0.0.2" } });
+    },
+  },
+  {
+    group: "network",
+    what: "another program has the local port",
+    reason: "UNKNOWN",
+    condition: "collector_host_trouble",
+    detail: /^the local UDP port \d+ cannot be used: /,
+    async run(bench) {
+      const plc = await bench.start();
+      return readOnce(bench, plc.port, { local: { transport: "udp", local_port: plc.port } });
+    },
   },
   {
     group: "network",
@@ -278,6 +334,17 @@ const held = (what: string, words: readonly number[], type: string, detail: RegE
   run: from((plc) => void plc.memory.areas.get("D")?.set(words), { variable: `D0:${type}` }),
 });
 const nothing = () => {};
+const untold = (what: string, odd: ReturnType<NonNullable<FinsPlc["misbehave"]>>, detail: RegExp): Row =>
+  variableRow(
+    what,
+    "address_invalid",
+    "H0:UINT",
+    detail,
+    (plc) => {
+      plc.misbehave = ({ code: asked }) => (asked === READ_COMMANDS.controllerData ? odd : undefined);
+    },
+    { details: { target_plc: "Classic" }, local: { transport: "udp" } },
+  );
 const refusing = (endCode: number) => (plc: FinsPlc) => void plc.memory.refused.set("D", endCode);
 const variable: readonly Row[] = [
   variableRow("the controller has no such bank", "not_found", "E5_0:UINT", /end code 0x1101.*for E5_0/, nothing),
@@ -296,6 +363,16 @@ const variable: readonly Row[] = [
       details: { target_plc: "Classic" },
       local: { plc_series: "cv" },
     },
+  ),
+  untold(
+    "the controller refuses to say its model, and the place of an area depends on it",
+    { endCode: 0x0401 },
+    /: it does not say its model$/,
+  ),
+  untold(
+    "the controller gives no answer when asked for its model, and the place of an area depends on it",
+    { isSilent: true },
+    /: it gives no answer when asked for its model$/,
   ),
   held("a REAL that is not a number", [0, 0x7fc0], "REAL", /NaN/),
   held("a word that is not BCD", [0x12a4], "BCD", /0x12a4 is not a value of type UINT_BCD/),

@@ -52,11 +52,13 @@ async function boundedWork(): Promise<string> {
   return bounded(work, { signal: ctx.signal, timeoutMs, onTimeout: () => new Error("TIMEOUT"), onAbort: () => new Error("stopped") });
 }
 
+const pool = new IdPool(8, 1000);
+
 async function datagram(): Promise<string> {
   const datagrams = await openUdp({ ...endpoint, transport: "udp" }, ctx, {
     fence: () => true,
     idOf: (bytes) => bytes[0],
-    ids: new IdPool(8, 1000),
+    ids: () => pool,
     maxInFlight: 1,
     retransmissions: 1,
   });

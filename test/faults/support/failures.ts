@@ -64,7 +64,7 @@ function outcomeOf<G extends string>(row: FailureRow<never, G>, ended: unknown):
     expect(category).toBe(row.category);
     const more = category ?? ended.condition;
     const condition = more === undefined ? "" : ` (\`${more}\`)`;
-    const { nextStep } = explainReason(ended.reason, ended.condition ?? null);
+    const { nextStep } = explainReason(ended.reason, ended.condition ?? null, { nextStep: ended.nextStep });
     return { row, name: `\`${ended.reason.type}\`${condition}`, detail: ended.message, nextStep };
   }
   const bad = ended instanceof FaultError ? { fault: ended.fault, detail: ended.message, scope: ended.scope } : (ended as object);
@@ -112,7 +112,12 @@ export function describeFailures<B, G extends string>({ type, title, groups, row
 
 /** Without what changes from run to run. */
 const plain = (text: string): string =>
-  text.replaceAll(/127\.0\.0\.1:\d+/g, "HOST:PORT").replaceAll(/[0-9A-F]{2}(?::[0-9A-F]{2}){31}/g, "FINGERPRINT");
+  text
+    .replaceAll(/127\.0\.0\.1:\d+/g, "HOST:PORT")
+    .replaceAll(/127\.0\.0\.2:\d+/g, "OTHER:PORT")
+    .replaceAll(/\b(?:one answer|\d+ answers) (?=came from)/g, "N answers ")
+    .replaceAll(/(port (?:to )?)\d{4,5}\b/g, "$1PORT")
+    .replaceAll(/[0-9A-F]{2}(?::[0-9A-F]{2}){31}/g, "FINGERPRINT");
 
 function table<G extends string>(groups: Readonly<Record<G, string>>, all: readonly Outcome<G>[]): string {
   const cell = (text: string) => plain(text).replaceAll("|", "\\|").replaceAll("\n", " ");

@@ -70,7 +70,7 @@ class RackSession implements Session<RackAddress, RackRead, RackLimits> {
     const datagrams = await openUdp(where, ctx, {
       fence: frames.fence,
       idOf: frames.idOf,
-      ids: idsOf(`${where.host}:${where.port}`),
+      ids: (address) => idsOf(`${address}:${where.port}`),
       maxInFlight: MAX_IN_FLIGHT,
       retransmissions: settings.retransmissions,
       tap: ctx.tap,
