@@ -210,7 +210,11 @@ export class GatewaySession implements Session<GatewayAddress, GatewayRead, Gate
           serversBody(withinMsOf(ctx.timeouts.answerMs)),
           () => ({ value: undefined }),
         )
-        .catch(unlessLost);
+        .catch((other: unknown) => {
+          // A refusal is an answer.
+          if (other instanceof FaultError || other instanceof GatewayRefusal) return;
+          throw other instanceof ReasonError && other.reason.type === "TIMEOUT" ? error : other;
+        });
       this.#help.silent(LOOK_UP.kind, LOOK_UP.words);
       return undefined;
     }
@@ -262,11 +266,6 @@ export class GatewaySession implements Session<GatewayAddress, GatewayRead, Gate
     this.#connection.fail(failure, "destroy");
     return failure;
   }
-}
-
-/** A refusal is an answer. */
-function unlessLost(error: unknown): undefined {
-  if (!(error instanceof FaultError) && !(error instanceof GatewayRefusal)) throw error;
 }
 
 interface Opened {
