@@ -8,6 +8,8 @@ export interface Field {
   readonly name: string;
   readonly from: number;
   readonly to: number;
+  /** True: each end has its own, and an answer is not found by it. */
+  readonly isOwn?: boolean;
 }
 
 export interface Protocol {
@@ -23,7 +25,7 @@ export interface Protocol {
   readonly isFirst: (bytes: Buffer) => boolean;
   /** Fields that change by themselves, in their order in the message. */
   readonly fieldsOf: (message: Buffer, isFromDevice: boolean) => readonly Field[];
-  /** Why a recording of it cannot be served. */
+  /** Why a recording of it cannot be served, unless it tells a memory. */
   readonly refusal?: string;
   /** How its reads are a memory. Absent: only requests of the recording are answered. */
   readonly memory?: MemoryForm;
@@ -43,6 +45,8 @@ export interface Bits {
 export interface MemoryView {
   /** Bits as `Bits` has them. Undefined: at least one was not captured. */
   bits(area: string, from: number, count: number): Buffer | undefined;
+  /** All bits of an area, which are read from index 0 on, and may be more or fewer each time. Undefined: they were not captured. */
+  whole(area: string): Buffer | undefined;
   /** True: something of the area was captured. */
   has(area: string): boolean;
 }

@@ -3,6 +3,7 @@ import type { CaptureProblem, CaptureRead, ReplayableDevice, Workbench } from ".
 import { CaptureError } from "./capture/packets.ts";
 import { factsWords, readCapture } from "./capture/read.ts";
 import { ReplayDevice } from "./replay/device.ts";
+import { DeviceMemory } from "./replay/memory.ts";
 import { REPLAY_TYPES } from "./replay/protocols.ts";
 import { type RecordedDevice, Recording } from "./replay/recording.ts";
 
@@ -19,6 +20,12 @@ async function read(...words: Parameters<typeof readCapture>): Promise<CaptureRe
   }
 }
 
+/** True: reads of the recording are a memory of a protocol whose other messages cannot be served. */
+function isMemory({ protocol, script }: RecordedDevice): boolean {
+  const { memory, refusal } = protocol;
+  return memory !== undefined && refusal !== undefined && new DeviceMemory(memory, script.asked()).facts.ranges > 0;
+}
+
 function replayable(device: RecordedDevice): ReplayableDevice {
   const { end, transport, protocol, script, counts } = device;
   return {
@@ -26,7 +33,7 @@ function replayable(device: RecordedDevice): ReplayableDevice {
     transport,
     type: protocol.type,
     protocol: protocol.words,
-    refusal: protocol.refusal,
+    refusal: isMemory(device) ? undefined : protocol.refusal,
     counts,
     differentRequests: script.size,
     serve: (options) => ReplayDevice.start({ device, ...options }),

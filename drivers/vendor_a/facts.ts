@@ -27,7 +27,11 @@ export const facts = {
   ],
   created: { name: "packer-1", details: { type: "vendor_a", host: "192.168.0.11" } },
   examples: {
-    read: ["collector read vendor_a host=10.0.0.10 Boxes 'Temperatures[1]' Program:Main.Cycle Status.5"],
+    read: [
+      "collector read vendor_a host=10.0.0.10 Boxes 'Temperatures[1]' Program:Main.Cycle Status.5",
+      "collector read vendor_a host=10.0.0.12 N7:0 B3/37 F8:1 T4:2.ACC",
+      "collector read vendor_a host=10.0.0.13 Recipe1.Speed 'Temps[1]' _CurrentTime",
+    ],
     browse: ["collector browse vendor_a host=10.0.0.10 --filter 'Program:Main/*'"],
   },
 } as const satisfies TypeFacts<"vendor_a">;

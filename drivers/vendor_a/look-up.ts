@@ -28,8 +28,6 @@ export interface LookUp {
   readonly list: SymbolList;
   readonly templates: Templates;
   readonly family: Family;
-  /** A tag that is missing is looked for again after this; undefined: once the program changes. Ms. */
-  readonly retryAfterMs: number | undefined;
   /** Names the program that the look-up is about. */
   readonly epoch: string;
 }
@@ -56,6 +54,12 @@ export async function* lookUp(points: readonly Wanted[], using: LookUp, ctx: Dri
     yield* oneByOne([...left], { ...using, untold }, ctx);
   }
 }
+
+/** Refusals that another program may undo: they are looked up again after this; undefined: the controller says when its program changes. Ms. */
+export const againAfter = (found: Found, retryAfterMs: number | undefined): Found =>
+  retryAfterMs === undefined
+    ? found
+    : found.map((one) => ("refusal" in one && one.refusal.fault !== "address_invalid" ? { ...one, retryAfterMs } : one));
 
 const scopeOf = ({ address: { program } }: Wanted): string => program?.toLowerCase() ?? "";
 
@@ -205,8 +209,8 @@ async function* oneByOne(points: readonly Wanted[], using: NamedLookUp, ctx: Dri
 
 async function askOne(point: Wanted, using: NamedLookUp, ctx: DriverContext): Promise<Prepared<CipAddress>> {
   const { address } = point;
-  const { family, retryAfterMs } = using;
-  const refuse = (refusal: FaultError): Prepared<CipAddress> => ({ point, refusal, ...(retryAfterMs !== undefined && { retryAfterMs }) });
+  const { family } = using;
+  const refuse = (refusal: FaultError): Prepared<CipAddress> => ({ point, refusal });
   try {
     let code = await typeCode(address, using, ctx);
     // An element of an array of BOOL lies in an earlier word: its own number may be behind the last word.

@@ -103,11 +103,7 @@ export function toldBy(cip: Buffer, reply: Buffer, depth = 0): readonly Bits[] {
   const wanted = wantedBy(request);
   if (wanted) return elementsIn(wanted, data, status === PARTIAL);
   if (!QUESTIONS.has(request.service)) return [];
-  const area = replyArea(cip);
-  return [
-    { area: sizeArea(area), from: 0, count: 32, bytes: word(reply.length) },
-    { area, from: 0, count: reply.length * 8, bytes: reply },
-  ];
+  return [{ area: replyArea(cip), from: 0, count: reply.length * 8, bytes: reply }];
 }
 
 /** The messages of a multiple service packet, by the offsets before them; empty: they do not fit. */
@@ -153,9 +149,7 @@ export function replyTo(cip: Buffer, view: MemoryView, isConnected: boolean, dep
   }
   const wanted = wantedBy(request);
   if (wanted) return tagReply(request, wanted, view, isConnected);
-  const area = replyArea(cip);
-  const bytes = view.bits(sizeArea(area), 0, 32)?.readUInt32LE(0) ?? 0;
-  const reply = view.bits(area, 0, bytes * 8);
+  const reply = view.whole(replyArea(cip));
   return reply ? { message: reply, isRefusal: false } : refuse(NOT_SUPPORTED);
 }
 

@@ -12,7 +12,7 @@ import { Discovery } from "./discover.ts";
 import { HelpAgain, type Questions } from "./help-again.ts";
 import { keepOpen } from "./keep-open.ts";
 import type { CipLink, Packet } from "./link.ts";
-import { lookUp } from "./look-up.ts";
+import { againAfter, lookUp } from "./look-up.ts";
 import { Messenger } from "./messenger.ts";
 import { isVariableRead } from "./omron/plan.ts";
 import { type FileAddress, fileText } from "./pccc/address.ts";
@@ -134,8 +134,7 @@ export class CipSession implements Session<AnyAddress, AnyRead, VendorALimits> {
     await this.#ready(ctx);
     const retryAfterMs = this.#program.hasMark ? undefined : LOOK_AGAIN_MS;
     const known = { messenger: this.#messenger, list: this.#list, templates: this.#templates, family: this.#family };
-    const using = { ...known, retryAfterMs, epoch: this.epoch };
-    yield* lookUp(tags, using, ctx);
+    for await (const found of lookUp(tags, { ...known, epoch: this.epoch }, ctx)) yield againAfter(found, retryAfterMs);
   }
 
   /** Files that are mapped to tags. A PLC-5 has the words of a float in another order: it may be one where nothing says what it is. */
@@ -395,7 +394,7 @@ const isFloat = ({ address: { letter } }: Point<FileAddress>): boolean => letter
 const unknownOrder = (address: FileAddress): FaultError =>
   new FaultError(
     "device_error",
-    `${fileText(address)}: the controller gives no answer to the question what it is, and a PLC-5 has the words of a float in another order than others: set family to the kind of the controller`,
+    `${fileText(address)}: the controller does not say what it is, and a PLC-5 has the words of a float in another order than others: set family to the kind of the controller`,
   );
 
 export const otherProgram = (why: string): FaultError =>

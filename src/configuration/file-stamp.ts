@@ -6,6 +6,8 @@ export interface FileStamp {
   readonly text: string;
   /** Epoch ms. */
   readonly modifiedMs: number;
+  /** When what it holds, its owner or its rights changed last, which a copy cannot carry over as it does `modifiedMs`; epoch ms. */
+  readonly changedMs: number;
   readonly bytes: number;
 }
 
@@ -15,8 +17,13 @@ export function stampOf(path: string): FileStamp | undefined {
     const found = statSync(path, { bigint: true, throwIfNoEntry: false });
     if (!found) return undefined;
     const { ino, size, mtimeNs, ctimeNs } = found;
-    return { text: [ino, size, mtimeNs, ctimeNs].join(" "), modifiedMs: Number(mtimeNs / 1_000_000n), bytes: Number(size) };
+    return {
+      text: [ino, size, mtimeNs, ctimeNs].join(" "),
+      modifiedMs: Number(mtimeNs / 1_000_000n),
+      changedMs: Number(ctimeNs / 1_000_000n),
+      bytes: Number(size),
+    };
   } catch (error) {
-    return { text: messageOf(error), modifiedMs: 0, bytes: 0 };
+    return { text: messageOf(error), modifiedMs: 0, changedMs: Number.POSITIVE_INFINITY, bytes: 0 };
   }
 }

@@ -27,7 +27,7 @@ beforeEach(() => {
 });
 afterEach(() => rmSync(folder, { recursive: true }));
 
-const stamp = (path: string): FileStamp => stampOf(path) ?? { text: "", modifiedMs: 0, bytes: 0 };
+const stamp = (path: string): FileStamp => stampOf(path) ?? { text: "", modifiedMs: 0, changedMs: 0, bytes: 0 };
 /** A file as it was taken. */
 const taken = (name: string, text: string) => {
   const path = join(folder, name);

@@ -116,9 +116,11 @@ interface JsonSchema {
   readonly description?: string;
 }
 
-const shape = z.toJSONSchema(settingsSchema, { io: "input", unrepresentable: "any" }) as JsonSchema;
+let shape: JsonSchema | undefined;
 
 function schemaAt(path: readonly string[]): JsonSchema | undefined {
+  // Made for the first problem: it takes 10 ms.
+  shape ??= z.toJSONSchema(settingsSchema, { io: "input", unrepresentable: "any" }) as JsonSchema;
   let at: JsonSchema | undefined = shape;
   for (const key of path) {
     const properties: JsonSchema["properties"] = at?.properties;

@@ -76,6 +76,16 @@ describe("what stands still", () => {
     expect(second.bySource.get(OVEN.uuid)?.variables).toBe(first.bySource.get(OVEN.uuid)?.variables);
   });
 
+  test("at the start takes at once what has not changed for ten minutes, and not a copy that only carries an old time", async () => {
+    writeOld("press-1.csv", "name;address\na;holding:0\n");
+    const at = (epochMs: number) => new VariableFolder(folder, { monotonicMs: () => nowMs, epochMs: () => epochMs });
+    const later = at(Date.now() + 601_000);
+    expect(addresses(await later.look([PRESS]), PRESS)).toEqual(["holding:0"]);
+    const soon = at(Date.now() + 590_000);
+    expect(addresses(await soon.look([PRESS]), PRESS)).toEqual([]);
+    expect([later.startWaitMs(), soon.startWaitMs()]).toEqual([0, 250]);
+  });
+
   test("at the start takes a second look soon, and later for what was written just before", async () => {
     writeOld("press-1.csv", "name;address\na;holding:0\n");
     write(`${OVEN.uuid}.csv`, "name;address\na;holding:1\n");

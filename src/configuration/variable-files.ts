@@ -7,7 +7,7 @@ import { errorCode, messageOf } from "../model/failure.ts";
 import type { Variable, VariableInput } from "../model/variable.ts";
 import { endsLine, isBrokenOff } from "./broken-off.ts";
 import { FileOwners, type FolderClock, nextOwners, type Owners } from "./file-owners.ts";
-import { stampOf } from "./file-stamp.ts";
+import { type FileStamp, stampOf } from "./file-stamp.ts";
 import { KeptFiles } from "./kept-files.ts";
 import { type AssignedFiles, assignFiles, type SourceName } from "./match-files.ts";
 import { uuidV5 } from "./uuid-v5.ts";
@@ -29,6 +29,8 @@ const MAX_FILES = 10_000;
 const STILL_MS = 1500;
 /** At the first look, for a file that was written long before it: the start is not to wait for long. */
 const STILL_AT_START_MS = 250;
+/** At the first look a file that has not changed for so long is taken at once. Much more than the clock of a file server is off. */
+const UNCHANGED_MS = 600_000;
 /** A file that changes for longer than this is named in the status of its source. */
 const CHANGING_NAMED_MS = 10_000;
 /** Copies of what was taken are made for so long in one look: the disk does not hold up what is to run. */
@@ -137,11 +139,10 @@ export class VariableFolder {
         if (known.isAbsent && this.#isStill(known)) this.#watched.delete(name);
         continue;
       }
-      const isOld = now !== undefined && Math.abs(this.#clock.epochMs() - now.modifiedMs) > STILL_MS;
       this.#watched.set(name, {
         stamp: now?.text ?? "absent",
         sinceMs: nowMs,
-        stillMs: isFirst && isOld ? STILL_AT_START_MS : STILL_MS,
+        stillMs: isFirst && now ? stillAtStartMs(now, this.#clock.epochMs()) : STILL_MS,
         changingSinceMs: known && !this.#isStill(known) ? known.changingSinceMs : nowMs,
         isAbsent: now === undefined,
       });
@@ -323,6 +324,11 @@ export class VariableFolder {
   #isStill({ sinceMs, stillMs }: Watched): boolean {
     return this.#clock.monotonicMs() - sinceMs >= stillMs;
   }
+}
+
+function stillAtStartMs({ modifiedMs, changedMs }: FileStamp, epochMs: number): number {
+  if (epochMs - changedMs > UNCHANGED_MS) return 0;
+  return Math.abs(epochMs - modifiedMs) > STILL_MS ? STILL_AT_START_MS : STILL_MS;
 }
 
 /** The stamp of what no file was read for. */

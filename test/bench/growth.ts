@@ -92,7 +92,7 @@ async function benchIdle(): Promise<void> {
 
 /** From the start of the process, with the configuration that it has kept, until the devices have answered. Their process keeps the times. */
 async function benchFirst(name: string, plan: (typeof FIRST)[number]): Promise<void> {
-  await withProduct({ ...plan, warmUpMs: 5000 }, none, async ({ devices, again }) => {
+  await withProduct({ ...plan, isFromApi: true, warmUpMs: 5000 }, none, async ({ devices, again }) => {
     const [first, all, cpu]: [number[], number[], number[]] = [[], [], []];
     for (let n = 0; n < STARTS; n++) {
       const { pid, startedAt, answered } = await startAgain(devices, again);

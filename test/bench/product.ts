@@ -37,6 +37,8 @@ export interface ProductPlan {
   readonly intervalMs?: number;
   /** Absent: 20,000. */
   readonly warmUpMs?: number;
+  /** True: the variables come from the configuration API; absent: from a file for each source, which the start waits for where it is new. */
+  readonly isFromApi?: boolean;
   /** Settings of each source in collector.yaml. */
   readonly settings?: Readonly<Record<string, unknown>>;
   /** Devices and broker of the bench, which leaves them running; absent: of this product. */
@@ -70,7 +72,7 @@ export async function startPlant(children: ChildProcess[], devices: readonly num
  * Hands it on when it is warm, and ends all of it afterwards.
  */
 export async function withProduct(
-  { sources, values = 10, intervalMs = 1000, warmUpMs = 20_000, settings: sourceSettings, plant: given }: ProductPlan,
+  { sources, values = 10, intervalMs = 1000, warmUpMs = 20_000, isFromApi, settings: sourceSettings, plant: given }: ProductPlan,
   options: (dir: string) => Pick<CollectorOptions, "pagePort" | "env"> | Promise<Pick<CollectorOptions, "pagePort" | "env">>,
   measure: (product: Product) => Promise<void>,
 ): Promise<void> {
@@ -95,14 +97,16 @@ export async function withProduct(
     const api = apiOf(site.url, readFileSync(path.join(keysDir, "admin.key"), "utf8").trim());
     const details = { type: "mqtt", host: "127.0.0.1", port: plant.brokerPort, topic: "bench/{source}" };
     await api.post("/v2/data-sinks", { name: "bench", collector: uuid, details });
-    const csv = `name;address\n${Array.from({ length: values }, (_, i) => `r${i};holding:${i}`).join("\n")}\n`;
+    const variables = Array.from({ length: values }, (_, i) => ({ name: `r${i}`, address: `holding:${i}` }));
+    const csv = ["name;address", ...variables.map(({ name, address }) => `${name};${address}`), ""].join("\n");
     const names = plant.ports.map((port) => `machine-${port}`);
     for (const [at, port] of plant.ports.entries()) {
       const name = names[at] ?? "";
-      writeFileSync(path.join(dir, "variables", `${name}.csv`), csv);
+      if (!isFromApi) writeFileSync(path.join(dir, "variables", `${name}.csv`), csv);
       const details = { type: "modbus_tcp", host: "127.0.0.1", port, ephemeral_connections: false };
       const source = await api.post("/v2/data-sources", { name, collector: uuid, machine: randomUUID(), details });
       await api.patch(`/v2/data-sources/${source.uuid}`, { readout_interval: intervalMs });
+      if (isFromApi) for (const variable of variables) await api.post("/ext/v1/variables", { data_source: source.uuid, ...variable });
     }
     const settings = {
       collector: uuid,

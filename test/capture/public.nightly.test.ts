@@ -57,7 +57,7 @@ const hasCaptures = existsSync(FOLDER);
           "fins over udp: 3 requests, 1 answers, 0 stray bytes",
         ],
         "opcua_with-gap.pcap": [
-          "opcua over tcp: 81 requests, 81 answers, 0 stray bytes",
+          "opcua over tcp: 87 requests, 85 answers, 0 stray bytes",
         ],
         "open62541_browse_next.pcap": [
           "bytes over tcp: 1 requests, 0 answers, 0 stray bytes",
@@ -71,7 +71,7 @@ const hasCaptures = existsSync(FOLDER);
         ],
         "open62541_client-server_mainloop.pcap": [
           "bytes over udp: 1 requests, 0 answers, 0 stray bytes",
-          "opcua over tcp: 25 requests, 23 answers, 0 stray bytes",
+          "opcua over tcp: 35 requests, 33 answers, 0 stray bytes",
         ],
         "open62541_create_monitored_items.pcap": [
           "bytes over tcp: 2 requests, 1 answers, 0 stray bytes",

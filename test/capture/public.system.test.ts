@@ -58,7 +58,14 @@ function answersOfMemory({ protocol, script }: RecordedDevice): readonly { reado
     const device = recording.devices.find((one) => one.type === type);
     const served = await device?.serve({ host: "127.0.0.1", port: 0, onUnknown: () => {} });
     const config = path.join(folder, "collector.yaml");
-    const { out, err } = await runCommand("read", type, "host=127.0.0.1", `port=${served?.port}`, ...words, "--json", "--config", config);
+    const { out, err } = await runCommand(
+      "read",
+      type,
+      ...words.map((word) => word.replace("PORT", `${served?.port}`)),
+      "--json",
+      "--config",
+      config,
+    );
     await served?.close();
     expect(out, err).toContain("values");
     return Object.fromEntries(
@@ -79,8 +86,12 @@ function answersOfMemory({ protocol, script }: RecordedDevice): readonly { reado
     );
     expect(Object.fromEntries(ranges.filter(([, count]) => count > 0))).toMatchInlineSnapshot(`
       {
-        "enip_cip_example.pcap vendor_a tcp": 30,
+        "enip_cip_example.pcap vendor_a tcp": 15,
         "modbus_example.pcap modbus_tcp tcp": 8,
+        "opcua_with-gap.pcap opcua tcp": 46,
+        "open62541_browse_next.pcap opcua tcp": 1,
+        "open62541_client-server_mainloop.pcap opcua tcp": 1,
+        "open62541_read_service_test_data.pcap opcua tcp": 86,
         "s7ident.pcap s7 tcp": 1,
         "snap7.pcap s7 tcp": 7,
       }
@@ -89,7 +100,17 @@ function answersOfMemory({ protocol, script }: RecordedDevice): readonly { reado
 
   it("are devices for the drivers, in other requests than theirs", async () => {
     // The bytes of the capture: function 3 of unit 5 from 1 on has 00aa 00aa 00bb 00cc ef84, function 1 e9, function 4 8e2b.
-    const modbus = ["5/holding:3", "5/holding:5:int16", "5/holding:2:uint32", "5/coil:1", "5/coil:2", "5/input:1", "5/holding:9"];
+    const modbus = [
+      "host=127.0.0.1",
+      "port=PORT",
+      "5/holding:3",
+      "5/holding:5:int16",
+      "5/holding:2:uint32",
+      "5/coil:1",
+      "5/coil:2",
+      "5/input:1",
+      "5/holding:9",
+    ];
     expect(await read("modbus_example.pcap", "modbus_tcp", "127.0.0.1", ...modbus)).toMatchInlineSnapshot(`
       {
         "5/coil:1": true,
@@ -102,7 +123,7 @@ function answersOfMemory({ protocol, script }: RecordedDevice): readonly { reado
       }
     `);
     // MB0 on has acde 000d adde, IB0 aa, QB0 bb, C1 0011.
-    const s7 = ["slot=1", "MW4", "MB1", "M0.2", "MW14", "IB3", "QB7", "MB17", "MW15", "DB1.DBW0"];
+    const s7 = ["host=127.0.0.1", "port=PORT", "slot=1", "MW4", "MB1", "M0.2", "MW14", "IB3", "QB7", "MB17", "MW15", "DB1.DBW0"];
     expect(await read("snap7.pcap", "s7", "134.217.61.211", ...s7)).toMatchInlineSnapshot(`
       {
         "DB1.DBW0": "not_found",
@@ -114,6 +135,21 @@ function answersOfMemory({ protocol, script }: RecordedDevice): readonly { reado
         "MW15": 56832,
         "MW4": 44510,
         "QB7": 187,
+      }
+    `);
+    // Matrices of this server say 2 by 2, and have three elements.
+    const opcua = ["endpoint_url=opc.tcp://127.0.0.1:PORT", "security_mode=None"];
+    const nodes = ["Int64.Array", "Byte", "String", "Int16.Matrix", "Nothing"].map((name) => `ns=1;s=${name}.Variable`);
+    expect(await read("open62541_read_service_test_data.pcap", "opcua", "127.0.0.1", ...opcua, ...nodes)).toMatchInlineSnapshot(`
+      {
+        "ns=1;s=Byte.Variable": 255,
+        "ns=1;s=Int16.Matrix.Variable": "device_error",
+        "ns=1;s=Int64.Array.Variable": [
+          0,
+          9223372036854776000,
+        ],
+        "ns=1;s=Nothing.Variable": "not_found",
+        "ns=1;s=String.Variable": "This is a string variable",
       }
     `);
   });

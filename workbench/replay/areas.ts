@@ -88,6 +88,16 @@ export class Areas {
     return isFilled(covered, count) ? value : undefined;
   }
 
+  /** The last reading up to `moment`, else the first one, of those from index 0 on: its bytes and its range. */
+  whole(area: string, moment: number): { readonly bytes: Buffer; readonly range: MemoryRange } | undefined {
+    let best: { readonly moment: number; readonly bytes: Buffer; readonly range: MemoryRange } | undefined;
+    for (const track of this.#within({ area, from: 0, count: 1 })) {
+      const last = lastOf(track, moment);
+      if (!best || heightOf(last, moment) > heightOf(best, moment)) best = { ...last, range: { area, from: 0, count: track.to } };
+    }
+    return best;
+  }
+
   /** The next moment behind this one at which any of these bits was read again. Undefined: none comes. */
   nextAfter(ranges: readonly MemoryRange[], moment: number): number | undefined {
     let least: number | undefined;

@@ -2,6 +2,21 @@ import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { toRtu } from "../../drivers/modbus_tcp/rtu.ts";
 import type { MadeAnswer, Protocol } from "../../drivers/replay.ts";
+import {
+  all,
+  array,
+  bytes,
+  dataValue,
+  double,
+  f64,
+  i64,
+  node,
+  qualified,
+  str,
+  text,
+  u8,
+  u32,
+} from "../../test/support/opcua-wire/bytes.ts";
 import { DeviceMemory } from "./memory.ts";
 import { essenceOf, protocolOf } from "./protocols.ts";
 import { Script } from "./script.ts";
@@ -11,6 +26,7 @@ const NOTHING = Buffer.alloc(0);
 const modbus = protocolOf("tcp", 502, NOTHING, "modbus_tcp");
 const rtu = protocolOf("tcp", 4001, hex("01 03 0000 000a c5cd"), "modbus_tcp");
 const s7 = protocolOf("tcp", 102, NOTHING, "s7");
+const opcua = protocolOf("tcp", 4840, NOTHING, "opcua");
 const tags = protocolOf("tcp", 44_818, NOTHING, "vendor_a");
 const finsUdp = protocolOf("udp", 9600, NOTHING, "fins");
 const finsTcp = protocolOf("tcp", 9600, NOTHING, "fins");
@@ -216,6 +232,78 @@ describe("a memory of tags", () => {
   });
 });
 
+describe("a memory of OPC UA", () => {
+  /** A message in one chunk: numbers of its channel, service, and what follows. */
+  const wire = (numbers: readonly number[], service: number, ...rest: readonly Buffer[]): string => {
+    const body = all(...numbers.map(u32), node(`i=${service}`), ...rest);
+    return all(Buffer.from("MSGF"), u32(body.length + 8), body).toString("hex");
+  };
+  const asking = (token: string, handle: number): Buffer =>
+    all(node(token), i64(BigInt(handle)), u32(handle), u32(0), str(null), u32(0), Buffer.alloc(3));
+  const answering = (handle: number): Buffer => all(i64(99n), u32(handle), u32(0), u8(0), array([]), Buffer.alloc(3));
+  const read = (numbers: readonly number[], handle: number, ...nodes: readonly string[]): string => {
+    const wanted = nodes.map((one) => all(node(one), u32(13), str(null), qualified(0, "")));
+    return wire(numbers, 631, asking("i=77", handle), f64(0), u32(3), array(wanted));
+  };
+  const values = (numbers: readonly number[], handle: number, ...results: readonly Buffer[]): string =>
+    wire(numbers, 634, answering(handle), array(results), array(null));
+  const good = (n: number): Buffer => dataValue({ value: double(n) });
+  const long = dataValue({ value: text("longer than before"), status: 0x4000_0000 });
+
+  const memory = memoryOf(opcua, [
+    [read([5, 1, 51, 1], 11, "ns=2;s=A", "i=2258"), values([5, 1, 1, 1], 11, good(1), good(2))],
+    [read([5, 1, 52, 2], 12, "ns=2;s=A", "ns=2;i=3"), values([5, 1, 2, 2], 12, long, good(3))],
+    [read([5, 1, 53, 3], 13, "ns=2;s=Signed"), wire([5, 1, 3, 3], 634, answering(13), array([good(4)]), array(null), u32(99))],
+    [wire([5, 1, 54, 4], 673, asking("i=77", 14), array([])), wire([5, 1, 4, 4], 676, answering(14), array([]), array(null))],
+  ]);
+  const numbers = [1, 9, 60, 7];
+  const answerOf = (request: string): string | undefined => {
+    const made = memory.answer(hex(request));
+    return made && `${made.isRefusal ? "!" : ""}${made.message.toString("hex")}`;
+  };
+  const unknown = dataValue({ status: 0x8034_0000 });
+
+  it("answers nodes of several reads with the numbers of the request, and has no node that was not captured", () => {
+    const results = (message: string | undefined): Buffer => hex((message ?? "").replace("!", ""));
+    const first = results(answerOf(read(numbers, 70, "ns=2;s=A")));
+    expect(first.subarray(8, 24)).toEqual(all(...numbers.map(u32)));
+    expect(first.readUInt32LE(4)).toBe(first.length);
+    expect(first.includes(good(1))).toBe(true);
+    expect(results(answerOf(read(numbers, 70, "ns=2;i=3", "i=2258"))).includes(all(u32(2), good(3), good(2), u32(0xffff_ffff)))).toBe(true);
+    // Asked once more, it has come to the next moment.
+    expect(results(answerOf(read(numbers, 70, "ns=2;s=A"))).includes(long)).toBe(true);
+    for (const gone of ["ns=2;s=B", "ns=2;s=Signed"]) {
+      const refused = answerOf(read(numbers, 70, "ns=2;i=3", gone));
+      expect(refused?.startsWith("!")).toBe(true);
+      expect(results(refused).includes(all(good(3), unknown, u32(0xffff_ffff)))).toBe(true);
+    }
+  });
+
+  it("opens a channel and a session for any client without security, and refuses a write", () => {
+    const hello = all(Buffer.from("HELF"), u32(36), u32(0), u32(8192), u32(65_536), u32(0), u32(0), str("o://"));
+    expect(answerOf(hello.toString("hex"))).toBe(
+      all(Buffer.from("ACKF"), u32(28), u32(0), u32(8192), u32(65_536), u32(0), u32(0)).toString("hex"),
+    );
+    const opening = (policy: string): string => {
+      const body = all(u32(0), str(`http://opcfoundation.org/UA/SecurityPolicy#${policy}`), bytes(null), bytes(null), u32(51), u32(1));
+      const rest = all(node("i=446"), asking("i=0", 1), u32(0), u32(0), u32(1), bytes(null), u32(60_000));
+      return all(Buffer.from("OPNF"), u32(8 + body.length + rest.length), body, rest).toString("hex");
+    };
+    expect(answerOf(opening("None"))?.startsWith(Buffer.from("OPNF").toString("hex"))).toBe(true);
+    expect(answerOf(opening("Basic256Sha256"))).toMatch(/^!45525246/);
+    const write = answerOf(wire(numbers, 673, asking("i=2", 70), array([])));
+    expect(write?.startsWith("!")).toBe(true);
+    expect(hex(write?.slice(1) ?? "").includes(u32(0x800b_0000))).toBe(true);
+  });
+
+  it("is answered literally by token, time and handle of any session, where the service only reads", () => {
+    const essence = (message: string): string => essenceOf(opcua, hex(message), false).toString("hex");
+    expect(essence(read(numbers, 70, "i=3"))).toBe(essence(read([3, 4, 5, 6], 9, "i=3")));
+    const publish = (handle: number): string => wire(numbers, 826, asking("i=2", handle), array([]));
+    expect(essence(publish(1))).not.toBe(essence(publish(2)));
+  });
+});
+
 describe("a memory", () => {
   const read = (at: number, count: number): string => `0001 0000 0006 01 03 ${at.toString(16).padStart(4, "0")} 000${count}`;
   const registers = (...values: readonly number[]): string =>
@@ -269,11 +357,14 @@ describe("a memory", () => {
       "8000020000",
       "c000",
       "46494e530000001a00000002",
+      "4d5347464000000001000000090000003c0000000700000001007702",
+      "4d5347464000000001000000090000003c0000000700000001007a02",
+      "4f504e4640000000000000002f000000687474703a2f2f6f7063666f756e646174696f6e2e6f72672f55412f5365637572697479506f6c696379234e6f6e65ffffffffffffffff",
     ];
     const messages = fc.tuple(fc.constantFrom(...heads), bytes).map(([head, rest]) => Buffer.concat([hex(head), rest]));
     fc.assert(
       fc.property(
-        fc.constantFrom(modbus, rtu, s7, finsUdp, finsTcp, tags),
+        fc.constantFrom(modbus, rtu, s7, finsUdp, finsTcp, tags, opcua),
         messages,
         messages,
         messages,

@@ -56,6 +56,11 @@ export class DeviceMemory {
       if (found) ranges.push({ area, from, count });
       return found;
     };
-    return { made: this.#form.answer(request, { bits, has: (area) => this.#areas.has(area) }), ranges };
+    const whole = (area: string): Buffer | undefined => {
+      const found = this.#areas.whole(area, this.#moment);
+      if (found) ranges.push(found.range);
+      return found?.bytes;
+    };
+    return { made: this.#form.answer(request, { bits, whole, has: (area) => this.#areas.has(area) }), ranges };
   }
 }

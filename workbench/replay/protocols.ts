@@ -77,7 +77,8 @@ export function essenceOf(protocol: Protocol, message: Buffer, isFromDevice: boo
 /** True: the answer has the numbers of this request. */
 export function isAnswerTo(protocol: Protocol, request: Buffer, answer: Buffer): boolean {
   const asked = protocol.fieldsOf(request, false);
-  return protocol.fieldsOf(answer, true).every(({ name, from, to }) => {
+  return protocol.fieldsOf(answer, true).every(({ name, from, to, isOwn }) => {
+    if (isOwn === true) return true;
     const own = asked.find((one) => one.name === name);
     return !own || answer.subarray(from, to).equals(request.subarray(own.from, own.to));
   });

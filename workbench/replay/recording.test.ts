@@ -161,7 +161,7 @@ describe("a recording", () => {
   });
 
   it("any bytes of any protocol are messages, wait for more, or are none: never an error, never longer than what came", () => {
-    const types = ["modbus_tcp", "s7", "fins", "vendor_a", "vendor_gateway", "bytes"];
+    const types = ["opcua", "modbus_tcp", "s7", "fins", "vendor_a", "vendor_gateway", "bytes"];
     fc.assert(
       fc.property(
         fc.constantFrom(...types),

@@ -56,6 +56,8 @@ export class NotListed extends Error {}
 export class Catalog {
   readonly #messenger: Messenger;
   readonly #structures = new Map<number, VariableStructure>();
+  /** The oldest structure may be known since then, monotonic ms. */
+  #sinceMs = performance.now();
   #pageSize = PAGE;
   /** A question for a type that had no answer. */
   #silent: Buffer = variableRequest(1);
@@ -78,6 +80,12 @@ export class Catalog {
   /** The controller has another program. */
   forget(): void {
     this.#structures.clear();
+    this.#sinceMs = performance.now();
+  }
+
+  /** Types that are known for longer may be those of another program. */
+  forgetOld(ms: number): void {
+    if (performance.now() - this.#sinceMs >= ms) this.forget();
   }
 
   /** Variables by their places from 1 on. Throws NotListed; ReasonError. */

@@ -334,6 +334,21 @@ describe("answers", () => {
     expect(await readOne(device.port, "Product")).toBe("Käse 乳酪 №5");
   });
 
+  it("that refuse a variable may be others in a minute, when the program is another one", async () => {
+    const { device, cpu } = await start();
+    const { prepare } = await open(device.port);
+    const wanted = ["Temps[4]", "Recipe1.Later", "NoSuch", "Total[0]"];
+    for (const one of await prepare(...wanted)) expect(one).toMatchObject({ refusal: expect.anything(), retryAfterMs: 60_000 });
+    cpu.program.structure("Other", [["Later", "INT"]]);
+    cpu.program.variable("Recipe1", "Other", { Later: 5 });
+    cpu.program.variable("Temps", "REAL[1..4]", [0, 0, 0, 4]);
+    cpu.program.variable("NoSuch", "DINT");
+    cpu.program.variable("Total", "DINT[0..1]", [1, 2]);
+    const now = performance.now();
+    vi.spyOn(performance, "now").mockReturnValue(now + 60_000);
+    expect((await prepare(...wanted)).map(refusal)).toEqual(["prepared", "prepared", "prepared", "prepared"]);
+  });
+
   it("with another type or CRC mean another program, once; then the type does not fit", async () => {
     const { device, cpu } = await start();
     const ctx = driverContext({ device: deviceMemory() });

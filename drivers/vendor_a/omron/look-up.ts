@@ -27,8 +27,6 @@ const LONGEST_INDEX = [MAX_INDEX, MAX_INDEX, MAX_INDEX];
 export interface VariableLookUp {
   readonly messenger: Messenger;
   readonly catalog: Catalog;
-  /** Missing variables are looked for again after this, ms: nothing says when the program changes. */
-  readonly retryAfterMs: number;
 }
 
 /** Points of variables whose types the controller does not tell, and why: they are asked for by name. */
@@ -170,7 +168,7 @@ async function* oneByOne(points: readonly Wanted[], untold: Untold, using: Varia
       const isUntold = why && !(answer instanceof FaultError) && isStructureCode(answer.code);
       const base = answer instanceof FaultError ? answer : isUntold ? why : baseAlone(point, answer, using.catalog.lacking);
       const one = base instanceof FaultError ? { point, refusal: base } : prepared(point, base);
-      found.push("refusal" in one ? { ...one, retryAfterMs: using.retryAfterMs } : one);
+      found.push(one);
     }
     yield found;
   }

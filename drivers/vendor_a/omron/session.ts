@@ -11,6 +11,7 @@ import { quote } from "../../lib/text.ts";
 import { HelpAgain } from "../help-again.ts";
 import { keepOpen } from "../keep-open.ts";
 import type { CipLink } from "../link.ts";
+import { againAfter } from "../look-up.ts";
 import { DIRECT, parseRoute, type Route, slotRoute } from "../manager.ts";
 import { Messenger } from "../messenger.ts";
 import { type FileAddress, fileText } from "../pccc/address.ts";
@@ -29,7 +30,7 @@ import { VariableReader } from "./reader.ts";
 const MAX_POINTS = 65_536;
 /** Requests that the agent may have under way at once. */
 const IN_FLIGHT = 8;
-/** Missing variables are looked for again: nothing says that the program changed. */
+/** Refused variables are looked up again: nothing says that the program changed. */
 const LOOK_AGAIN_MS = 60_000;
 /** The largest connection that independent clients open to newer units, in bytes; unverified. */
 const LARGEST_BYTES = 1994;
@@ -118,7 +119,9 @@ export class OmronSession implements Session<AnyAddress, AnyRead, VendorALimits>
     await this.#ready(ctx);
     const { tags, files } = await inSlices(byVariantSteps(points), createYielder());
     if (files.length > 0) yield files.map((point) => ({ point, refusal: noFiles(point.address) }));
-    yield* lookUpVariables(tags, { messenger: this.#messenger, catalog: this.#catalog, retryAfterMs: LOOK_AGAIN_MS }, ctx);
+    this.#catalog.forgetOld(LOOK_AGAIN_MS);
+    const using = { messenger: this.#messenger, catalog: this.#catalog };
+    for await (const found of lookUpVariables(tags, using, ctx)) yield againAfter(found, LOOK_AGAIN_MS);
   }
 
   async *discover(ctx: DriverContext): AsyncGenerator<Discovered> {

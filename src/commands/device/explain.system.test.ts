@@ -8,6 +8,8 @@ import s7 from "../../../drivers/s7/driver.ts";
 import { startSimulator as startS7 } from "../../../drivers/s7/simulator.ts";
 import { startSimulator as startS7plus } from "../../../drivers/s7plus/simulator.ts";
 import { startSimulator as startVendorA } from "../../../drivers/vendor_a/simulator.ts";
+import { startFileSimulator } from "../../../drivers/vendor_a/simulator-controllers.ts";
+import { startOmronSimulator } from "../../../drivers/vendor_a/simulator-omron.ts";
 import { plant, source, variable } from "../../../test/support/agent.ts";
 import { askedAgent } from "../../../test/support/asked-agent.ts";
 import { lastGoodFile } from "../../api/embedded.ts";
@@ -253,6 +255,8 @@ async function remoteOpcua(): Promise<AnyDriver> {
   return remoteDriver((await import("../../../drivers/opcua/driver.ts")).default, sessions);
 }
 
+const vendorA = async () => (await import("../../../drivers/vendor_a/driver.ts")).default;
+
 /** Of protocols whose values say their type: the bytes that come before the value's own, and the value. */
 const BEHIND_HEAD: Readonly<Record<string, (bytes: Buffer) => unknown>> = {
   // Flags and datatype (REAL).
@@ -269,14 +273,11 @@ it.each([
     startS7plus,
     /^(?:Bool|Int|DInt|Real|LReal|String.*)$/i,
   ],
-  [
-    "vendor_a",
-    async () => (await import("../../../drivers/vendor_a/driver.ts")).default,
-    startVendorA,
-    /^(?:BOOL|INT|DINT|REAL|LREAL|STRING.*)$/i,
-  ],
+  ["vendor_a", vendorA, startVendorA, /^(?:BOOL|INT|DINT|REAL|LREAL|STRING.*)$/i],
+  ["vendor_a", vendorA, startFileSimulator, /^(?:BOOL|INT|UINT|DINT|REAL|STRING|INT\[5\])$/i],
+  ["vendor_a", vendorA, startOmronSimulator, /^(?:BOOL|INT|DINT|REAL|LREAL|STRING|REAL\[3\]|BOOL\[37\])$/i],
   ["opcua", remoteOpcua, startOpcua, /^(?:bool|int16|int64|float32|float64|string|int32\[3\]|float64\[2x3\])$/i],
-] as const)("shows the bytes of %s with what is around them", async (type, driver, start, meant) => {
+] as const)("shows the bytes of %s with what is around them (row %#)", async (type, driver, start, meant) => {
   const { folder, run } = here();
   const simulator = await start();
   onTestFinished(() => simulator.close());
@@ -303,6 +304,9 @@ it.each([
   expect(variables.length).toBeGreaterThan(2);
   await Promise.all(variables.map(each));
   expect(agent.reports()[0]?.faults).toEqual([]);
+  const plan = JSON.parse((await run("plan", "machine-1", "--json")).out);
+  expect(plan).toMatchObject({ variables: variables.length, set_aside: 0, first_requests: expect.anything() });
+  expect(plan.requests).toBeGreaterThan(0);
 });
 
 it("does not wait for readouts of a source that fails", async () => {

@@ -14,7 +14,7 @@ export const REPLAY: Verb = {
     "tcpdump -r hall.pcap -w - host 10.0.0.5 | collector replay - --device 10.0.0.5",
     "collector replay scale.pcapng --type bytes --json",
   ],
-  json: "print one JSON object per line: where it listens, each request that is not known, the summary",
+  json: "print one JSON object per line: where it listens, how much memory the capture tells, each request that is not known, the summary",
   options: [
     {
       flags: "-l, --listen <address:port>",
@@ -27,15 +27,15 @@ export const REPLAY: Verb = {
     {
       flags: "-t, --type <type>",
       description:
-        "what the device speaks (default: by its bytes and its port): modbus_tcp, s7, fins, vendor_a, vendor_gateway; bytes: any other",
+        "what the device speaks (default: by its bytes and its port): modbus_tcp, s7, fins, vendor_a, opcua, vendor_gateway; bytes: any other",
     },
   ],
   notes: `A request is the same as in the capture if its bytes are, but for what each protocol changes by itself (transaction, reference, session and
 sequence numbers), which the answer gets. Where it was answered differently over time, the answers come in their order, then the last one
-again. Of Modbus (RTU too), S7, FINS and tags of EtherNet/IP, what the capture reads is a memory: any part of it is served, in any grouping and
-order. A value is the first one captured until the same is read again, then the next one. What was never captured, and every write, is refused
+again. Of Modbus (RTU too), S7, FINS, tags of EtherNet/IP and values of OPC UA without security, what the capture reads is a memory: any part of
+it is served, in any grouping and order. A value is the first one captured until the same is read again, then the next one. What was never captured, and every write, is refused
 as the protocol refuses it. What the capture has no answer for is printed with the request that is nearest. Of a protocol that is not known, a
-request that differs is answered by its place in the capture if it is as long. OPC UA, s7plus and what is encrypted cannot be replayed.
+request that differs is answered by its place in the capture if it is as long. s7plus and what is signed or encrypted cannot be replayed.
 It listens and answers; it connects to nothing. Beside loopback it listens where listen in policy.yaml opens an address. Ctrl-C ends it.
 The package collector-workbench reads captures (sudo apt install ./collector-workbench_*.deb), and so does a checkout; the collector's own
 package only writes them.`,
