@@ -67,10 +67,32 @@ describe("addresses", () => {
     ["T5:BOOL", "T5+1 BOOL"],
     ["C3:BOOL[20]", "C3+20 BOOL [20]"],
     ["D65535", "D65535+1 UINT"],
+    ["IR0", "IR0+1 UDINT"],
+    ["ir05", "IR5+1 UDINT"],
+    ["IR15:UDINT", "IR15+1 UDINT"],
+    ["IR0:DWORD", "IR0+1 UDINT"],
+    ["IR0[16]", "IR0+16 UDINT [16]"],
+    ["IR4:uint32[3]", "IR4+3 UDINT [3]"],
+    ["DR0", "DR0+1 UINT"],
+    ["DR15:INT", "DR15+1 INT"],
+    ["DR3:BCD", "DR3+1 UINT_BCD"],
+    ["DR0[16]", "DR0+16 UINT [16]"],
   ])("reads %s", (text, expected) => expect(short(parse(text))).toBe(expected));
 
   it.each([
     ["100", "address_invalid", /write CIO100$/],
+    ["IR16", "address_invalid", /write CIO16$/],
+    ["IR100", "address_invalid", /write CIO100$/],
+    ["IR010", "address_invalid", /write IR10 for the index register of a CS or CJ, or CIO10 for the word of a C200H/],
+    ["IR05.03", "address_invalid", /write CIO5\.03$/],
+    ["IR14[3]", "address_invalid", /ends at IR16, the last one is IR15/],
+    ["DR16", "address_invalid", /the number is 16, the last register is DR15/],
+    ["DR0.03", "address_invalid", /expected for example/],
+    ["IR0:INT", "type_mismatch", /an index register is a UDINT \(uint32\), a memory address, not int16/],
+    ["IR0:DINT", "type_mismatch", /not int32/],
+    ["IR0:UDINT_BCD", "type_mismatch", /not uint32/],
+    ["DR0:REAL", "type_mismatch", /a data register has one word: INT, UINT or BCD, not float32/],
+    ["DR0:BOOL", "type_mismatch", /a data register has one word/],
     ["X100", "address_invalid", /expected for example/],
     ["D", "address_invalid", /expected for example/],
     ["D-1", "address_invalid", /expected for example/],
@@ -129,6 +151,9 @@ describe("areas on the wire", () => {
     ["E", 100, "60 0064", { bank: 0x10 }],
     ["E", 100, "68 0064", { bank: 0x18 }],
     ["E", 100, "98 0064"],
+    ["IR", 0, "dc 0100"],
+    ["IR", 15, "dc 010f"],
+    ["DR", 15, "bc 020f"],
   ])("of CS1 and newer: %s%i is %s", (area, start, expected, more) => expect(place(area, start, "cs", more)).toBe(expected));
 
   it.each<[Layout, Area, number, string, { bank?: number; isFlag?: boolean }?]>([
@@ -149,6 +174,9 @@ describe("areas on the wire", () => {
     ["cv", "C", 3, "1 0803", { isFlag: true }],
     ["cv", "E", 5, "97 0005", { bank: 7 }],
     ["cv", "E", 5, "98 0005"],
+    ["cv", "IR", 2, "9c 0002"],
+    ["cv", "DR", 0, "9c 0003"],
+    ["cv", "DR", 2, "9c 0005"],
     ["unknown", "D", 5, "82 0005"],
     ["unknown", "CIO", 255, "80 00ff"],
     ["unknown", "T", 5, "81 0005"],
@@ -164,6 +192,11 @@ describe("areas on the wire", () => {
     ["cv", "C", 1024, /CV series has C0 to C1023/],
     ["cs", "L", 0, /CS1 or newer \(target_plc Cs1OrNewer\) has no L$/],
     ["cs", "T", 4095, /has T0 to T4095/, { count: 2 }],
+    ["c", "IR", 5, /C series has no IR; the word IR5 of a C200H is CIO5$/],
+    ["c", "DR", 5, /C series has no DR; where it is a CS/],
+    ["cv", "IR", 3, /CV series has IR0 to IR2$/],
+    ["cs", "DR", 16, /has DR0 to DR15$/],
+    ["unknown", "IR", 0, /has no IR; set plc_series to c or cv/],
     ["unknown", "H", 0, /not known has no H; set plc_series to c or cv/],
     ["unknown", "A", 0, /set plc_series/],
     ["unknown", "C", 0, /set plc_series/],
@@ -195,4 +228,19 @@ it.each([
   const { address } = parse(`${text}:${word}`);
   const found = wireOf(address)?.orders.map((one) => `${one.order} ${one.address.kind}${one.isConfigured ? " configured" : ""}`);
   expect(found).toEqual(codings);
+});
+
+it("shows the words of an index register, which has no other order: two of CS and newer, one of CV", () => {
+  const { address } = parse("IR4[3]");
+  const wordsOn = (layout: Layout) => {
+    const place = placeOf(address, layout);
+    if (typeof place === "string") throw new Error(place);
+    const found = wireOf({ ...address, start: 0, place });
+    return [found?.bytes.type, found?.orders];
+  };
+  expect([placeOf(address, "cs"), wordsOn("cs")]).toEqual([
+    { code: 0xdc, base: 0x100, hasLongElements: true },
+    [{ scalar: "uint16", count: 6 }, []],
+  ]);
+  expect(wireOf({ ...address, place: { code: 0x9c, base: 0 } })?.bytes.type).toEqual({ scalar: "uint16", count: 3 });
 });

@@ -13,9 +13,9 @@ export interface FinsVariable {
   readonly area: Area;
   /** Of E; undefined: the one that the program has selected, and for all other areas. */
   readonly bank: number | undefined;
-  /** First word; the number of the first timer or counter. */
+  /** First word; the number of the first timer, counter or register. */
   readonly start: number;
-  /** Words, or completion flags. */
+  /** Words, completion flags, or registers. */
   readonly count: number;
   /** Completion flags of timers or counters. */
   readonly isFlag: boolean;
@@ -30,10 +30,11 @@ export interface FinsVariable {
   readonly place?: Place;
 }
 
-const FORM = "expected for example D100, D100[8], D100.03, W10.03, CIO100.01, H5, A401.08, E0_100, T5 or C3";
+const FORM = "expected for example D100, D100[8], D100.03, W10.03, CIO100.01, H5, A401.08, E0_100, T5, C3, IR0 or DR0";
 
 const BANKED = /^EM?([0-9A-F]{1,2})_(\d{1,5})(?:\.(\d{1,2}))?(?:\[(\d{1,5})\])?$/i;
 const PLAIN = /^(CIO|WR?|HR?|AR?|DM?|EM?|T(?:IM)?|C(?:NT)?|LR?|G)(\d{1,5})(?:\.(\d{1,2}))?(?:\[(\d{1,5})\])?$/i;
+const REGISTER = /^([ID]R)(\d{1,2})(?:\[(\d{1,5})\])?$/i;
 const LONG_NAMES: ReadonlyMap<string, Area> = new Map([
   ["WR", "W"],
   ["HR", "H"],
@@ -47,6 +48,7 @@ const LONG_NAMES: ReadonlyMap<string, Area> = new Map([
 
 const MAX_WORD = 65_535;
 const MAX_BIT = 15;
+const MAX_REGISTER = 15;
 
 /** Kinds of the same words as binary numbers and as BCD. */
 const CODINGS: Readonly<Partial<Record<Kind, readonly [binary: Kind, bcd: Kind]>>> = {
@@ -64,6 +66,7 @@ const CODINGS: Readonly<Partial<Record<Kind, readonly [binary: Kind, bcd: Kind]>
 /** The words of a variable, and whole numbers as binary and BCD; undefined for completion flags. FINS has one order of bytes. Pure. */
 export function wireOf(variable: FinsVariable): WirePlaces<FinsVariable> | undefined {
   if (variable.isFlag) return undefined;
+  if (variable.area === "IR") return { bytes: wordsOfIndex(variable), orders: [] };
   const codings = CODINGS[variable.kind] ?? [];
   const orders = codings.map((kind, i) => ({
     order: i === 0 ? "binary" : "BCD",
@@ -72,6 +75,12 @@ export function wireOf(variable: FinsVariable): WirePlaces<FinsVariable> | undef
   }));
   const words: FinsVariable = { ...variable, kind: "UINT", bit: 0, chars: undefined };
   return { bytes: { address: words, type: { scalar: "uint16", count: variable.count } }, orders };
+}
+
+/** Both words of each register where it has two. */
+function wordsOfIndex(variable: FinsVariable): WirePlaces<FinsVariable>["bytes"] {
+  const words = variable.count * (variable.place?.hasLongElements ? 2 : 1);
+  return { address: { ...variable, kind: "UINT" }, type: { scalar: "uint16", count: words } };
 }
 
 /** An address by itself. */
@@ -102,7 +111,8 @@ function parseOwn(text: string, type: DataType | undefined, { encoding }: Pick<F
   const { area, bank, start, bit = 0 } = located;
   const { kind, chars } = whole;
   const isFlag = isCounted(area) && kind === "BOOL";
-  const count = isFlag ? (whole.count ?? 1) : wordsOf(whole, bit);
+  const count = isFlag || isRegister(area) ? (whole.count ?? 1) : wordsOf(whole, bit);
+  refuseBehindLast(text, area, start, count);
   if (start + count - 1 > MAX_WORD)
     throw addressInvalid(text, `it ends at ${areaName(located)}${start + count - 1}, the last one is ${areaName(located)}${MAX_WORD}`);
   const address: FinsVariable = { area, bank, start, count, isFlag, bit, kind, chars, ...(kind === "STRING" && { encoding }) };
@@ -110,6 +120,7 @@ function parseOwn(text: string, type: DataType | undefined, { encoding }: Pick<F
 }
 
 const isCounted = (area: Area): boolean => area === "T" || area === "C";
+const isRegister = (area: Area): boolean => area === "IR" || area === "DR";
 
 function locate(text: string): Located {
   const plain = text.trim();
@@ -119,11 +130,18 @@ function locate(text: string): Located {
     if (bank > MAX_BANK) throw addressInvalid(text, `the bank is ${inBank[1]}, banks are 0 to ${MAX_BANK.toString(16)} in hexadecimal`);
     return located(text, "E", bank, inBank.slice(2));
   }
+  const [, register, index, elements] = REGISTER.exec(plain) ?? [];
+  if (register !== undefined) return located(text, register.toUpperCase() === "IR" ? "IR" : "DR", undefined, [index, undefined, elements]);
   const [, name, ...rest] = PLAIN.exec(plain) ?? [];
   if (name === undefined) throw addressInvalid(text, FORM);
   const area = areaOf(name.toUpperCase());
   if (!area) throw addressInvalid(text, FORM);
   return located(text, area, undefined, rest);
+}
+
+function refuseBehindLast(text: string, area: Area, start: number, count = 1): void {
+  if (isRegister(area) && start + count - 1 > MAX_REGISTER)
+    throw addressInvalid(text, `it ends at ${area}${start + count - 1}, the last one is ${area}${MAX_REGISTER}`);
 }
 
 const areaOf = (name: string): Area | undefined => LONG_NAMES.get(name) ?? AREAS.find((area) => area === name);
@@ -135,6 +153,9 @@ function located(text: string, area: Area, bank: number | undefined, parts: read
   const bit = bitText === undefined ? undefined : Number(bitText);
   const count = countText === undefined ? undefined : Number(countText);
   if (start > MAX_WORD) throw addressInvalid(text, `the number is ${start}, it must be 0 to ${MAX_WORD}`);
+  if (isRegister(area) && start > MAX_REGISTER)
+    throw addressInvalid(text, `the number is ${start}, the last register is ${area}${MAX_REGISTER}`);
+  refuseBehindLast(text, area, start, count);
   if (bit !== undefined && isCounted(area))
     throw addressInvalid(text, `timers and counters have no bits; ${area}${start} of type BOOL is the completion flag`);
   if (bit !== undefined && bit > MAX_BIT) throw addressInvalid(text, `the bit is ${bit}, a word has 0 to ${MAX_BIT}`);
@@ -143,16 +164,25 @@ function located(text: string, area: Area, bank: number | undefined, parts: read
   return { area, bank, start, bit, count };
 }
 
+function usualKind(area: Area): Kind {
+  if (area === "IR") return "UDINT";
+  return isCounted(area) ? "UINT_BCD" : "UINT";
+}
+
 /** The type of the variable: what is given, with the count of the address, or what the address says. */
 function typeFor(text: string, located: Located, type: DataType | undefined): KindOf {
   const { area, bit, count: own } = located;
-  if (type === undefined) return { kind: bit !== undefined ? "BOOL" : isCounted(area) ? "UINT_BCD" : "UINT", chars: undefined, count: own };
+  if (type === undefined) return { kind: bit === undefined ? usualKind(area) : "BOOL", chars: undefined, count: own };
   const given = kindOf(type);
   if (typeof given === "string") throw typeMismatch(text, given);
   if (own !== undefined && given.count !== undefined && own !== given.count)
     throw typeMismatch(text, `the address counts ${own} elements and the type ${given.count}; leave out one of them`);
   const { kind } = given;
-  if (isCounted(area)) {
+  if (area === "IR") {
+    if (kind !== "UDINT") throw typeMismatch(text, `an index register is a UDINT (uint32), a memory address, not ${formatDataType(type)}`);
+  } else if (area === "DR") {
+    if (KINDS[kind].words !== 1) throw typeMismatch(text, `a data register has one word: INT, UINT or BCD, not ${formatDataType(type)}`);
+  } else if (isCounted(area)) {
     if (kind !== "BOOL" && KINDS[kind].words !== 1)
       throw typeMismatch(text, `a timer or counter has one word: BCD, UINT, or BOOL for its completion flag, not ${formatDataType(type)}`);
   } else if (kind === "BOOL" && bit === undefined) throw typeMismatch(text, `a BOOL needs its bit, for example ${text.trim()}.00`);

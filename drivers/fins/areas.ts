@@ -1,5 +1,5 @@
 /** Memory areas by the names that CX-Programmer writes; E without a bank is the bank that the program has selected. */
-export const AREAS = ["CIO", "W", "H", "A", "L", "G", "T", "C", "D", "E"] as const;
+export const AREAS = ["CIO", "W", "H", "A", "L", "G", "T", "C", "D", "E", "IR", "DR"] as const;
 export type Area = (typeof AREAS)[number];
 
 /**
@@ -12,6 +12,8 @@ export type Layout = "cs" | "cv" | "c" | "unknown";
 export interface Place {
   readonly code: number;
   readonly base: number;
+  /** The elements are registers of 32 bits, the high word first. Absent: words, or flags. */
+  readonly hasLongElements?: true;
 }
 
 interface AreaOnWire extends Place {
@@ -34,6 +36,8 @@ const TABLES: Readonly<Record<Layout, Table>> = {
     T: { code: 0x89, base: 0, flagCode: 0x09, last: 4095 },
     C: { code: 0x89, base: 0x8000, flagCode: 0x09, last: 4095 },
     D: { code: 0x82, base: 0, last: LAST },
+    IR: { code: 0xdc, base: 0x0100, last: 15, hasLongElements: true },
+    DR: { code: 0xbc, base: 0x0200, last: 15 },
   },
   cv: {
     CIO: { code: 0x80, base: 0, last: 2555 },
@@ -42,6 +46,8 @@ const TABLES: Readonly<Record<Layout, Table>> = {
     T: { code: 0x81, base: 0, flagCode: 0x01, last: 1023 },
     C: { code: 0x81, base: 0x0800, flagCode: 0x01, last: 1023 },
     D: { code: 0x82, base: 0, last: LAST },
+    IR: { code: 0x9c, base: 0, last: 2 },
+    DR: { code: 0x9c, base: 3, last: 2 },
   },
   c: {
     CIO: { code: 0x80, base: 0, last: 255 },
@@ -87,18 +93,21 @@ export interface InArea {
 export function placeOf(what: InArea, layout: Layout): Place | string {
   const found = what.area === "E" ? bankOf(what.bank, layout) : TABLES[layout][what.area];
   if (!found) {
-    const hint = layout === "unknown" ? "; set plc_series to c or cv" : layout === "cs" ? "" : othersHint(what.area);
+    const hint = layout === "unknown" ? "; set plc_series to c or cv" : layout === "cs" ? "" : othersHint(what);
     return `${LAYOUT_WORDS[layout]} has no ${areaName(what)}${hint}`;
   }
   if (what.start + what.count - 1 > found.last) {
     const hint = layout === "unknown" ? "; set plc_series to c or cv" : "";
     return `${LAYOUT_WORDS[layout]} has ${areaName(what)}0 to ${areaName(what)}${found.last}${hint}`;
   }
-  return { code: what.isFlag ? (found.flagCode ?? found.code) : found.code, base: found.base };
+  const code = what.isFlag ? (found.flagCode ?? found.code) : found.code;
+  return { code, base: found.base, ...(found.hasLongElements && { hasLongElements: true }) };
 }
 
-const othersHint = (area: Area): string =>
-  area === "W" || area === "E" ? "; where it is a CS, CJ or CP, set target_plc to Cs1OrNewer" : "";
+function othersHint({ area, start }: InArea): string {
+  if (area === "IR") return `; the word IR${start} of a C200H is CIO${start}`;
+  return area === "W" || area === "E" || area === "DR" ? "; where it is a CS, CJ or CP, set target_plc to Cs1OrNewer" : "";
+}
 
 function bankOf(bank: number | undefined, layout: Layout): AreaOnWire | undefined {
   if (layout !== "cs" && layout !== "cv") return undefined;

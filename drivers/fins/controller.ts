@@ -18,7 +18,7 @@ export interface Controller {
   readonly model: string | undefined;
   /** Why the model is not known, with the controller as subject; undefined: it is. */
   readonly untold: string | undefined;
-  /** What the configuration and the controller contradict each other in, and what is missing because the controller is silent about it. */
+  /** Contradictions of configuration and controller, and what is missing because the controller is silent. */
   warnings(): readonly Warning[];
 }
 

@@ -3,6 +3,7 @@ import { describe, expect, it } from "vitest";
 import { typeOf } from "../driver.ts";
 import type { Slot } from "../lib/reused-readings.ts";
 import { parseAddress } from "./address.ts";
+import { type Layout, placeOf } from "./areas.ts";
 import { decoderOf } from "./decode.ts";
 import { settingsSchema } from "./settings.ts";
 import { parseType } from "./types.ts";
@@ -10,12 +11,14 @@ import { parseType } from "./types.ts";
 const SETTINGS = settingsSchema.parse({});
 
 /** What the words of a variable say, in hexadecimal as they come. */
-function read(text: string, words: string, settings = SETTINGS) {
+function read(text: string, words: string, settings = SETTINGS, layout: Layout = "cs") {
   const [name = "", word] = text.split(":");
   const { address, type } = parseAddress(name, word === undefined ? undefined : typeOf({ parseType }, word), settings);
   const slot: Slot = { quality: "good", value: 0 };
   const data = Buffer.from(`ffff${words.replaceAll(" ", "")}ffff`, "hex");
-  const reading = decoderOf(address, type.count, new Map())(data, 2, slot);
+  const place = placeOf(address, layout);
+  if (typeof place === "string") throw new Error(place);
+  const reading = decoderOf({ ...address, place }, type.count, new Map())(data, 2, slot);
   if (reading.quality === "bad") return `${reading.fault}: ${reading.detail}`;
   expect(reading).toBe(slot);
   return reading.value;
@@ -58,7 +61,16 @@ describe("values", () => {
     ["T5:BOOL", "00", false],
     ["T5:BOOL", "fe", false],
     ["T5:BOOL[3]", "01 00 01", [true, false, true]],
+    ["IR0", "0001 0064", 0x1_0064],
+    ["IR15", "fedc ba98", 0xfedc_ba98],
+    ["IR0[2]", "0000 c000 0001 ffff", [0xc000, 0x1_ffff]],
+    ["DR0", "1234", 0x1234],
+    ["DR0:INT[2]", "fffe 0007", [-2, 7]],
   ])("%s of %s", (text, words, value) => expect(read(text, words)).toEqual(value));
+
+  it("reads index registers of one word where the controller has those (CV)", () => {
+    expect([read("IR0", "ba98", SETTINGS, "cv"), read("IR0[2]", "0001 c000", SETTINGS, "cv")]).toEqual([0xba98, [1, 0xc000]]);
+  });
 
   it("reads texts in the encoding of the source", () => {
     expect(read("D0:string(4)", "837c 8393", settingsSchema.parse({ encoding: "shift_jis" }))).toBe("ポン");

@@ -17,14 +17,20 @@ type Element = (data: Buffer, at: number) => Scalar | undefined;
 
 /** The decoder for a variable with so many elements; undefined: it is no array. Made where `known` has none yet. */
 export function decoderOf(variable: FinsVariable, count: number | undefined, known: Decoders): Decoder {
-  const { kind, bit, chars, isFlag, encoding } = variable;
-  const key = `${kind} ${bit} ${chars} ${count} ${isFlag} ${encoding}`;
+  const { kind, bit, chars, isFlag, encoding, area, place } = variable;
+  const key = `${kind} ${bit} ${chars} ${count} ${isFlag} ${encoding} ${area === "IR"} ${place?.hasLongElements}`;
   const decoder = known.get(key) ?? makeDecoder(variable, count);
   known.set(key, decoder);
   return decoder;
 }
 
-function makeDecoder({ kind, bit, chars, isFlag, encoding }: FinsVariable, count: number | undefined): Decoder {
+function makeDecoder({ area, place, kind, bit, chars, isFlag, encoding }: FinsVariable, count: number | undefined): Decoder {
+  if (area === "IR" && kind === "UDINT") {
+    const isLong = place?.hasLongElements === true;
+    const register = isLong ? longRegister : shortRegister;
+    if (count === undefined) return put(register);
+    return putAll((data, at, i) => register(data, at + i * (isLong ? 4 : 2)), count);
+  }
   if (kind === "BOOL") {
     const element = isFlag ? flag : bitFrom(bit);
     if (count === undefined) return isFlag ? put(flag) : oneBit(bit);
@@ -77,6 +83,10 @@ function refused(data: Buffer, at: number, kind: Kind, value: Scalar | undefined
   const detail = value === undefined ? `${which}0x${raw} is not a value of type ${kind}` : `${which}${notANumber(value)}`;
   return { quality: "bad", fault: "not_a_number", detail };
 }
+
+/** An index register of CS and newer: unlike values in words, its high word comes first. One of CV has one word. */
+const longRegister = (data: Buffer, at: number): number => data.readUInt32BE(at);
+const shortRegister = (data: Buffer, at: number): number => data.readUInt16BE(at);
 
 /** One byte for each; only its lowest bit says something. */
 const flag = (data: Buffer, at: number, i = 0): boolean => ((data[at + i] ?? 0) & 1) !== 0;

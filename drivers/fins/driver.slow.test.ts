@@ -521,6 +521,58 @@ const NODES = "46494e53 00000010 00000001 00000000 000000fb 000000c8";
 const MODEL = `46494e53 0000002a 00000002 00000000 c00002 00fb00 00c800 SID 0501 0000 ${Buffer.from("CP1L-EL20".padEnd(20)).toString("hex")}`;
 const WORDS = "46494e53 0000001a 00000002 00000000 c00002 00fb00 00c800 SID 0101 0040 0001 0002";
 
+describe("index and data registers", () => {
+  const REGISTERS = ["IR4[2]", "IR9", "DR3:INT"];
+
+  it("come in these bytes, as a range of four bytes each, and among words", async () => {
+    const range = "46494e53 0000001e 00000002 00000000 c00002 00fb00 00c800 SID 0101 0000 00010064 fedcba98";
+    const list = "46494e53 00000021 00000002 00000000 c00002 00fb00 00c800 SID 0104 0000 82 0007 bc fffb dc 0000c000";
+    const { port, got } = await scripted([NODES, MODEL, range, list]);
+    const opened = await open(port, { details: { remote_address: "0.0.0" } });
+    expect(await read(opened, REGISTERS.slice(0, 1))).toEqual([[0x1_0064, 0xfedc_ba98]]);
+    expect(await read(opened, ["IR9", "D700", "DR3:INT"])).toEqual([0xc000, 7, -5]);
+    const sent = got.slice(2).map((message) => message.replace(/(?<=^.{50})../, "SI"));
+    expect(sent).toEqual([
+      plain("46494e53 0000001a 00000002 00000000 800002 00c800 00fb00 SI 0101 dc 0104 00 0002"),
+      plain("46494e53 00000020 00000002 00000000 800002 00c800 00fb00 SI 0104 82 02bc 00 bc 0203 00 dc 0109 00"),
+    ]);
+  });
+
+  it("are read of a CS in pieces where it grants less, and a part of one is never a value", async () => {
+    const plc = await plcWith(({ memory, limits }) => {
+      memory.create("IR", 32).set(Array.from({ length: 32 }, (_, i) => i));
+      memory.create("DR", 16).set(Array.from({ length: 16 }, (_, i) => i));
+      Object.assign(limits, { maxBytes: 8, maxElements: 8 });
+    });
+    const opened = await open(plc.port);
+    const all = Array.from({ length: 16 }, (_, i) => 2 * i * 0x1_0000 + 2 * i + 1);
+    expect(await read(opened, ["IR0[16]"])).toEqual([all]);
+    expect(opened.limits()).toMatchObject({ maxWords: 4 });
+    expect(await read(opened, ["IR15", "DR15", "IR3"])).toEqual([all[15], 15, all[3]]);
+    plc.misbehave = () => ({ change: (frame) => frame.subarray(0, frame.length - 2) });
+    expect((await failureOf(read(opened, ["IR0"]))).condition).toBe("protocol_violation");
+  });
+
+  it("have one word each in a CV, and the C series has none", async () => {
+    const cv = await plcWith(({ memory, identity }) => {
+      identity.model = "CVM1-CPU21";
+      memory.create("IR", 3).set([10, 0xc000, 12]);
+      memory.create("DR", 3).set([20, 21, 22]);
+    }, "cv");
+    const classic = { target_plc: "Classic" };
+    expect(await read(await open(cv.port, { details: classic }), ["IR0[3]", "IR1", "DR2", "IR3"])).toEqual([
+      [10, 0xc000, 12],
+      0xc000,
+      22,
+      "address_invalid: a controller of the CV series has IR0 to IR2",
+    ]);
+    const c = await plcWith(({ identity }) => void Object.assign(identity, { model: "C200HX-CPU64" }), "c");
+    expect(await read(await open(c.port, { details: classic }), ["IR5"])).toEqual([
+      "address_invalid: a controller of the C series has no IR; the word IR5 of a C200H is CIO5",
+    ]);
+  });
+});
+
 describe("a conversation over TCP", () => {
   const TEXTS = ["D100:UDINT"];
   it("is this, byte for byte", async () => {

@@ -103,6 +103,15 @@ describe("answers", () => {
     const into = Buffer.alloc(5);
     return takeItems(hex(`c00002 000b00 000a00 01 0104 0000 ${data}`), codes, sizes, into) ?? into.toString("hex");
   };
+  it("takes a register of four bytes out of its area code, and no part of one", () => {
+    const register = (data: string) => {
+      const into = Buffer.alloc(6);
+      const answer = hex(`c00002 000b00 000a00 01 0104 0000 ${data}`);
+      return takeItems(answer, Uint8Array.of(0xdc, 0xbc), Uint8Array.of(4, 2), into) ?? into.toString("hex");
+    };
+    expect(register("dc 00010064 bc fffb")).toBe("00010064fffb");
+    expect(register("dc 0001 bc fffb")).toMatch(/6 bytes answered a read of 2 items|area code/);
+  });
   it("takes items out of their area codes", () => expect(items("82 1234 09 01 b1 5678")).toBe("1234015678"));
   it.each([
     ["another area code", "82 1234 89 01 b1 5678", /item 1 has the area code 0x89, it must be 0x09/],

@@ -127,7 +127,7 @@ export function modelOf(frame: Buffer): string | undefined {
 }
 
 /**
- * Takes the elements out of the answer to a multiple read, where each comes behind its area code; `sizes[i]` is 2 for a word, 1 for a flag.
+ * Takes the elements out of the answer to a multiple read, where each comes behind its area code; `sizes[i]` is its bytes.
  * A string: what about the answer breaks the protocol.
  */
 export function takeItems(frame: Buffer, codes: Uint8Array, sizes: Uint8Array, into: Buffer): string | undefined {
@@ -137,8 +137,7 @@ export function takeItems(frame: Buffer, codes: Uint8Array, sizes: Uint8Array, i
     const size = sizes[i] ?? 0;
     if (at + 1 + size > frame.length) return `${frame.length - DATA_AT} bytes answered a read of ${codes.length} items`;
     if (frame[at] !== codes[i]) return `item ${i} has the area code ${hexByte(frame[at])}, it must be ${hexByte(codes[i])}`;
-    into[to] = frame[at + 1] ?? 0;
-    if (size === 2) into[to + 1] = frame[at + 2] ?? 0;
+    for (let byte = 0; byte < size; byte++) into[to + byte] = frame[at + 1 + byte] ?? 0;
     to += size;
     at += 1 + size;
   }

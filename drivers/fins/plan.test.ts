@@ -108,6 +108,23 @@ describe("plan", () => {
     const [range] = planned(words("C", 50, 1, 10));
     expect(range?.range).toEqual({ code: 0x89, address: 0x800a, count: 50 });
   });
+
+  it("reads index registers by their numbers, four bytes each, as a range and among others", () => {
+    const [range] = planned(["IR2", "IR4[3]", "IR6"]);
+    expect([range?.range, range?.dataBytes, range?.text]).toEqual([{ code: 0xdc, address: 0x0102, count: 5 }, 20, "IR2..6"]);
+    expect([...(range?.offsets ?? [])]).toEqual([0, 8, 16]);
+    const [list] = planned(["D700", "IR9", "W5", "DR3"]);
+    expect(Array.from(list?.items?.codes ?? [], (code, i) => [code, list?.items?.addresses[i], list?.items?.sizes[i]])).toEqual([
+      [0x82, 700, 2],
+      [0xb1, 5, 2],
+      [0xbc, 0x0203, 2],
+      [0xdc, 0x0109, 4],
+    ]);
+    expect([list?.dataBytes, describeRead(list as FinsRead)]).toEqual([10, "D700, W5, DR3, IR9"]);
+    // Four words are two registers.
+    expect(described(words("IR", 6, 1), limits({ maxWords: 4, maxItems: 0 }))).toEqual(["IR0..1", "IR2..3", "IR4..5"]);
+    expect(described(["IR3"], limits({ maxWords: 1, maxItems: 1 }))).toEqual(["IR3"]);
+  });
 });
 
 /** What a plan asks for, and that every point has its bytes in it. */
@@ -116,13 +133,15 @@ function check(reads: readonly FinsRead[], points: readonly Point<FinsVariable>[
   expect(seen.toSorted((a, b) => a - b)).toEqual(points.map(({ index }) => index).toSorted((a, b) => a - b));
   for (const { range, items, points: own, offsets, dataBytes } of reads) {
     expect(own.length).toBeLessThanOrEqual(maxPoints);
-    if (range && own.length > 1) expect(range.count).toBeLessThanOrEqual(maxWords);
+    if (range && own.length > 1) expect(Math.max(range.count, dataBytes >> 1)).toBeLessThanOrEqual(maxWords);
     if (items) expect(items.codes.length).toBeLessThanOrEqual(maxItems);
     for (const [i, { address }] of own.entries()) {
-      const { place = { code: 0, base: 0 }, start, count, isFlag } = address;
+      const { place = { code: 0, base: 0 }, start, count, isFlag, area } = address;
       const at = offsets[i] ?? -1;
-      expect(at + count * (isFlag ? 1 : 2)).toBeLessThanOrEqual(dataBytes);
-      if (range) expect([range.code, range.address + at / (isFlag ? 1 : 2)]).toEqual([place.code, place.base + start]);
+      const bytes = isFlag ? 1 : area === "IR" ? 4 : 2;
+      expect(at + count * bytes).toBeLessThanOrEqual(dataBytes);
+      if (items) expect(items.sizes.reduce((sum, size) => sum + size, 0)).toBe(dataBytes);
+      if (range) expect([range.code, range.address + at / bytes]).toEqual([place.code, place.base + start]);
       else {
         let item = 0;
         for (let bytes = 0; bytes < at; item++) bytes += items?.sizes[item] ?? 0;
@@ -158,6 +177,7 @@ describe("any plan", () => {
       .map(([a, n, t]) => `${a}${n}:${t}`),
     fc.tuple(fc.nat(400), fc.nat(15)).map(([n, bit]) => `CIO${n}.${bit}`),
     fc.nat(400).map((n) => `C${n}:BOOL`),
+    fc.tuple(fc.constantFrom("IR", "DR"), fc.nat(12), fc.constantFrom("", "[2]", "[4]")).map(([area, n, count]) => `${area}${n}${count}`),
   );
   it("asks for every point once, within the limits, in whatever order they come", () => {
     const some = fc.record({

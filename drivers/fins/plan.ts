@@ -12,7 +12,7 @@ import type { WireRange } from "./frames.ts";
 export interface ItemList {
   readonly codes: Uint8Array;
   readonly addresses: Uint16Array;
-  /** Bytes of each: 2 for a word, 1 for a flag. */
+  /** Bytes of each: 2 for a word, 1 for a flag, 4 for a long register. */
   readonly sizes: Uint8Array;
 }
 
@@ -45,6 +45,8 @@ interface Space {
   /** Any of its variables: for names. */
   readonly sample: FinsVariable;
   readonly elementBytes: number;
+  /** Units of one element: a long register counts as two words, so that limits hold for it. */
+  readonly weight: number;
   readonly points: readonly Point<FinsVariable>[];
   readonly units: SpaceUnits;
 }
@@ -129,10 +131,11 @@ function* spaceOf(
   const own = yield* sortSteps(points, byStart);
   const sample = own[0]?.address;
   if (!sample) return undefined;
+  const weight = placeIn(sample).hasLongElements ? 2 : 1;
   const [starts, ends, firsts, aparts]: [number[], number[], number[], number[]] = [[], [], [], []];
   for (const [i, point] of own.entries()) {
     if (i % AT_ONCE === 0) yield;
-    const { start, count } = point.address;
+    const [start, count] = [point.address.start * weight, point.address.count * weight];
     const last = starts.length - 1;
     const [from = 0, to = -1, first = 0] = [starts[last], ends[last], firsts[last]];
     const isApart = apart?.has(point) === true;
@@ -152,15 +155,15 @@ function* spaceOf(
     firsts: new Int32Array(firsts),
     isApart: new Uint8Array(aparts),
   };
-  return { place: placeIn(sample), sample, elementBytes: sample.isFlag ? 1 : 2, points: own, units };
+  return { place: placeIn(sample), sample, elementBytes: sample.isFlag ? 1 : 2 * weight, weight, points: own, units };
 }
 
 function rangeOf({ space, first, end }: Units, decoders: Decoders): FinsRead {
   const { starts, firsts } = space.units;
-  const start = starts[first] ?? 0;
-  const count = reachOf({ space, first, end }) - start;
+  const { elementBytes, weight, place, sample } = space;
+  const start = (starts[first] ?? 0) / weight;
+  const count = reachOf({ space, first, end }) / weight - start;
   const points = space.points.slice(firsts[first], firsts[end]);
-  const { elementBytes, place, sample } = space;
   return {
     points,
     range: { code: place.code, address: place.base + start, count },
@@ -187,7 +190,7 @@ function* addLists(reads: FinsRead[], { spaces, loose, bounds, decoders }: Lists
   let [items, points] = [0, 0];
   const flush = () => {
     const run = asRun(held, items, bounds);
-    if (held.length > 0) reads.push(run ? rangeOf(run, decoders) : listOf(held, items, decoders));
+    if (held.length > 0) reads.push(run ? rangeOf(run, decoders) : listOf(held, decoders));
     held = [];
     [items, points] = [0, 0];
   };
@@ -219,15 +222,19 @@ function asRun(held: readonly Units[], items: number, { maxWords, maxGap }: Boun
   return words <= maxWords && isDense(words, items) ? run : undefined;
 }
 
-function listOf(held: readonly Units[], count: number, decoders: Decoders): FinsRead {
+function listOf(held: readonly Units[], decoders: Decoders): FinsRead {
+  const count = held.reduce(
+    (sum, { space: { units, weight }, first }) => sum + ((units.ends[first] ?? 0) - (units.starts[first] ?? 0)) / weight,
+    0,
+  );
   const items = { codes: new Uint8Array(count), addresses: new Uint16Array(count), sizes: new Uint8Array(count) };
   const points: Point<FinsVariable>[] = [];
   const offsets: number[] = [];
   const texts: string[] = [];
   let [n, bytes] = [0, 0];
   for (const { space, first } of held) {
-    const { place, units, elementBytes, sample } = space;
-    const [start, to] = [units.starts[first] ?? 0, units.ends[first] ?? 0];
+    const { place, units, elementBytes, weight, sample } = space;
+    const [start, to] = [(units.starts[first] ?? 0) / weight, (units.ends[first] ?? 0) / weight];
     if (texts.length < NAMED_ITEMS) texts.push(rangeText(sample, start, to - start));
     for (let i = units.firsts[first] ?? 0; i < (units.firsts[first + 1] ?? 0); i++) {
       const point = space.points[i];

@@ -37,6 +37,10 @@ const WORDS_OF_BITS: ReadonlyMap<number, number> = new Map([
 /** Codes of flags, which have a byte each: of timers and counters, of tasks, clock pulses and conditions. */
 const FLAGS: ReadonlySet<number> = new Set([0x01, 0x06, 0x07, 0x09, 0x46]);
 
+/** The code of the index registers of CS and newer, of four bytes each (not verified); the others have words. */
+const LONG_REGISTERS = 0xdc;
+const bytesOf = (code: number): number => (code === LONG_REGISTERS ? 4 : 2);
+
 /** `count` elements of one area. */
 interface Wanted {
   readonly code: number;
@@ -81,7 +85,7 @@ function bitsIn(route: string, { code, address, bit, count }: Wanted, bytes: Buf
       bytes: bytes.subarray(i, i + 1),
     }));
   const isFlags = bytes.length === count;
-  const [area, width] = isFlags ? [flagsArea(route, code), 8] : [wordsArea(route, code), 16];
+  const [area, width] = isFlags ? [flagsArea(route, code), 8] : [wordsArea(route, code), bytesOf(code) * 8];
   return [{ area, from: address * width, count: count * width, bytes }];
 }
 
@@ -96,7 +100,7 @@ function told(request: Buffer, answer: Buffer): readonly Bits[] {
   const data = answer.subarray(ANSWER_BYTES);
   const [first] = wanted;
   if (request.readUInt16BE(COMMAND_AT) === READ && first) {
-    const isFit = first.count > 0 && (data.length === first.count || data.length === first.count * 2);
+    const isFit = first.count > 0 && (data.length === first.count || data.length === first.count * bytesOf(first.code));
     return isFit ? [...node, ...bitsIn(route, first, data)] : node;
   }
   return [...node, ...itemsIn(route, wanted, data)];
@@ -107,7 +111,7 @@ function itemsIn(route: string, wanted: readonly Wanted[], data: Buffer): readon
   const bits: Bits[] = [];
   let at = 0;
   for (const one of wanted) {
-    const bytes = WORDS_OF_BITS.has(one.code) || FLAGS.has(one.code) ? 1 : 2;
+    const bytes = WORDS_OF_BITS.has(one.code) || FLAGS.has(one.code) ? 1 : bytesOf(one.code);
     if (data[at] !== one.code || at + 1 + bytes > data.length) return [];
     bits.push(...bitsIn(route, one, data.subarray(at + 1, at + 1 + bytes)));
     at += 1 + bytes;
@@ -125,7 +129,8 @@ function dataOf(route: string, { code, address, bit, count }: Wanted, view: Memo
     return bits.every((one) => one !== undefined) ? Buffer.concat(bits) : view.has(area) ? NO_ADDRESS : NO_AREA;
   }
   const [asFlags, asWords] = [flagsArea(route, code), wordsArea(route, code)];
-  const found = view.bits(asFlags, address * 8, count * 8) ?? view.bits(asWords, address * 16, count * 16);
+  const width = bytesOf(code) * 8;
+  const found = view.bits(asFlags, address * 8, count * 8) ?? view.bits(asWords, address * width, count * width);
   return found ?? (view.has(asFlags) || view.has(asWords) ? NO_ADDRESS : NO_AREA);
 }
 

@@ -314,8 +314,10 @@ export class FinsSession implements Session<FinsVariable, FinsRead, FinsLimits> 
     if (!range) throw new TypeError("items that are too many for one read");
     const elementBytes = dataBytes / range.count;
     const data = Buffer.alloc(dataBytes);
-    const stride = Math.max(1, ...request.points.map(({ address }) => strideOf(address)));
-    const most = stride < maxWords ? maxWords - (maxWords % stride) : maxWords;
+    const isLong = elementBytes > 2;
+    const stride = isLong ? 1 : Math.max(1, ...request.points.map(({ address }) => strideOf(address)));
+    const fitting = isLong ? Math.max(1, maxWords >> 1) : maxWords;
+    const most = stride < fitting ? fitting - (fitting % stride) : fitting;
     for (let from = 0; from < range.count; from += most) {
       const piece = pieceOf(request, range, from, Math.min(most, range.count - from), elementBytes);
       await this.#ask<true>(
@@ -348,16 +350,16 @@ function inSameForm({ range }: FinsRead, limits: FinsLimits): FinsLimits {
   return { ...limits, maxWords, maxBytes: maxWords * 2 };
 }
 
-const fits = ({ range, items }: FinsRead, { maxWords, maxItems }: Sizes): boolean =>
-  range ? range.count <= maxWords : (items?.codes.length ?? 0) <= maxItems;
+const fits = (request: FinsRead, { maxWords, maxItems }: Sizes): boolean =>
+  request.range ? sizeOf(request) <= maxWords : (request.items?.codes.length ?? 0) <= maxItems;
+
+/** Words of a range, in which a flag counts as one; the smallest piece of registers is one register. */
+const sizeOf = ({ range, dataBytes }: FinsRead): number => (range && range.count > 1 ? Math.max(range.count, dataBytes >> 1) : 1);
 
 /** What is tried where a request was too large: less of what it asks for. */
-function* smallerThan(
-  { range, items }: FinsRead,
-  { maxWords: most, maxItems: mostItems }: Sizes,
-  isUnknown: boolean,
-): Generator<Partial<Sizes>> {
-  if (range) for (const maxWords of WORD_STEPS) if (maxWords < Math.min(range.count, most)) yield { maxWords };
+function* smallerThan(request: FinsRead, { maxWords: most, maxItems: mostItems }: Sizes, isUnknown: boolean): Generator<Partial<Sizes>> {
+  const { range, items } = request;
+  if (range) for (const maxWords of WORD_STEPS) if (maxWords < Math.min(sizeOf(request), most)) yield { maxWords };
   const count = Math.min(items?.codes.length ?? 0, mostItems);
   for (const maxItems of isUnknown ? [0] : ITEM_STEPS) if (maxItems < count) yield { maxItems };
 }

@@ -66,7 +66,7 @@ describe("memory area read and multiple memory area read", () => {
       DR: 16,
     });
   const c = () => counting("c", { CIO: 256, LR: 64, HR: 100, AR: 28, T: 512, D: 6656, "T flag": 512 });
-  const cv = () => counting("cv", { CIO: 2556, G: 256, A: 512, T: 1024, C: 1024, "C flag": 1024, D: 8192, E1: 100 });
+  const cv = () => counting("cv", { CIO: 2556, G: 256, A: 512, T: 1024, C: 1024, "C flag": 1024, D: 8192, E1: 100, IR: 3, DR: 3 });
 
   it.each<[words: string, memory: () => FinsMemory, command: string, answer: string]>([
     ["two words of D", cs, "0101 82 0064 00 0002", "0000 1064 1065"],
@@ -114,6 +114,7 @@ describe("memory area read and multiple memory area read", () => {
     ["CV: counter", cv, "0101 81 0803 00 0001", "0000 1003"],
     ["CV: flag of a counter", cv, "0101 01 0803 00 0001", "0000 01"],
     ["CV: bank 1", cv, "0101 91 0003 00 0001", "0000 1003"],
+    ["CV: index and data registers, of one word each", cv, "0104 9c000200 9c000300", "0000 9c 1002 9c 1000"],
     ["CV: number of the current bank", cv, "0101 9c 0006 00 0001", "0000 0000"],
   ])("%s", async (_, memory, command, answer) => {
     const plc = await start(undefined, { memory: memory() });
@@ -342,6 +343,13 @@ describe("what it holds", () => {
           address,
         ).toEqual([value].flat());
       else if (!/[a-z]/.test(type)) {
+        // A register is two words with the high one first, and begins at twice its number.
+        if (name === "IR") {
+          const halves = [...(words?.slice(2 * Number(word), 2 * Number(word) + 2 * [value].flat().length) ?? [])];
+          const numbers = halves.flatMap((half, i) => (i % 2 === 0 ? [half * 0x1_0000 + (halves[i + 1] ?? 0)] : []));
+          expect(numbers, address).toEqual([value].flat());
+          continue;
+        }
         const expected = [value].flat().flatMap((one) => [...wordsOf(type.replace(/(?<!STRING)\[\d+\]$/, ""), one as number)]);
         expect([...(words?.slice(Number(word), Number(word) + expected.length) ?? [])], address).toEqual(expected);
       }

@@ -68,6 +68,15 @@ const ROWS: readonly Row[] = [
   ["T", 8, "BCD", 456, "T8"],
   ["C", 3, "UINT", 321, "C3"],
   ["C", 4, "BCD", 1000, "C4"],
+  ["DR", 3, "INT", -5, "DR3"],
+  ["DR", 14, "UINT", [60_000, 7], "DR14"],
+];
+
+/** Index registers: number, memory addresses of the controller, and what a person may write for them. */
+const REGISTERS: readonly (readonly [number: number, value: number | readonly number[], written: string])[] = [
+  [2, 0x0001_0064, "IR2"],
+  [4, 0xfedc_ba98, "IR4 = uint32"],
+  [13, [0, 0x0000_c000, 0x0001_ffff], "IR13"],
 ];
 
 /** Bits: area, word, bit, values, and what a person may write for them. */
@@ -134,6 +143,11 @@ const MALFORMED = [
   "D100:INT",
   "holding:1",
   "D1e3",
+  "IR16",
+  "IR14[3]",
+  "IR0.01",
+  "DR16",
+  "DR0.03",
 ];
 
 const typeOfRow = (type: string, value: Value): string => (Array.isArray(value) ? `${type}[${value.length}]` : type);
@@ -157,6 +171,11 @@ export function filledMemory(): { readonly memory: FinsMemory; readonly variable
   for (const [area, word, bit, value, ...written] of BITS) {
     memory.putBit(area, word, bit, value);
     variables.push(...entriesOf(written, typeOfRow("BOOL", value), value));
+  }
+  for (const [number, value, written] of REGISTERS) {
+    const words = [value].flat().flatMap((one) => [Math.floor(one / 0x1_0000), one % 0x1_0000]);
+    memory.areas.get("IR")?.set(words, 2 * number);
+    variables.push(...entriesOf([written], typeOfRow("UDINT", value), value));
   }
   for (const [area, number, value, address] of FLAGS) {
     memory.areas.get(area)?.set([value ? 1 : 0], number);

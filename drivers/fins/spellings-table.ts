@@ -20,7 +20,9 @@ export const SPELLINGS: readonly ToolSpellings[] = [
       none("*D100", "the word D100 holds the address of the value"),
       none("#1234", "a constant has no place in the memory"),
       none("&100", "a constant has no place in the memory"),
-      none("DR1", "data and index registers belong to a task of the program"),
+      is("DR1", "DR1", "DR1+1 UINT uint16"),
+      is("IR4", "IR4", "IR4+1 UDINT uint32"),
+      either("IR010", ["IR10", "IR10+1 UDINT uint32"], ["CIO10", "CIO10+1 UINT uint16"]),
       is("IR100", "CIO100", "CIO100+1 UINT uint16"),
       is("IR010.05", "CIO10.05", "CIO10+1.5 BOOL bool"),
       is("SR253.13", "CIO253.13", "CIO253+1.13 BOOL bool"),
@@ -89,8 +91,8 @@ export const SPELLINGS: readonly ToolSpellings[] = [
     source: "Steve-Mcl/node-red-contrib-omron-fins, nodes/read.html",
     spellings: [
       is("E0_200", "E0_200", "E0_200+1 UINT uint16"),
-      none("IR0", "the index registers of a CS or CJ are not read; the word of a C200H is CIO0"),
-      none("DR10", "data and index registers belong to a task of the program"),
+      is("IR0", "IR0", "IR0+1 UDINT uint32"),
+      is("DR10", "DR10", "DR10+1 UINT uint16"),
     ],
   },
   {

@@ -34,7 +34,6 @@ const TYPES: Readonly<Record<string, string>> = {
   BCD32: "UDINT_BCD",
 };
 
-const REGISTERS = "data and index registers belong to a task of the program and are not read; copy the value to D or W";
 const NO_AREA = "it names no memory area. Read the words of the variable at their place, for example";
 const EACH_BYTE = "a text with the first character in the low byte is not read; read its words, for example";
 
@@ -92,7 +91,12 @@ export const FORMS: readonly Form[] = [
     answer({ number, bit }) {
       const write = here({ area: "CIO", number, bit });
       if (Number(number) > 15 || bit !== undefined) return { write };
-      return { none: `the index registers of a CS or CJ are not read; the word of a C200H is ${write}` };
+      return {
+        either: [
+          { write: `IR${Number(number)}`, when: "for the index register of a CS or CJ" },
+          { write, when: "for the word of a C200H" },
+        ],
+      };
     },
   },
   {
@@ -170,7 +174,6 @@ export const FORMS: readonly Form[] = [
       ],
     }),
   },
-  { tool: "Node-RED (node-red-contrib-omron-fins) or CX-Programmer", pattern: /^DR\d{1,2}$/i, answer: () => ({ none: REGISTERS }) },
   {
     tool: "Sysmac Studio",
     pattern: /^%(?<area>[WHD]|E[0-9A-F]{1,2}_)(?<number>\d{1,5})(?:\.(?<bit>\d{1,2}))?$/i,

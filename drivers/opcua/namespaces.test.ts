@@ -17,8 +17,20 @@ it("follows a namespace that has moved, and says so", () => {
   expect(names.indexOf(3)).toBe(2);
   expect(names.indexOf(2)).toBeUndefined();
   expect(names.indexOf(1)).toBe(1);
-  expect(names.missing(2)).toContain('"a", which was ns=2');
+  expect(names.missing(2).message).toContain('"a", which was ns=2');
   expect(names.warning?.text).toContain("ns=2 (a) is gone; ns=3 (b) is ns=2 now");
+});
+
+it("takes an index as it is where the server tells nothing, unless its namespace is known from before", () => {
+  const names = namespacesOf([], undefined);
+  expect([names.indexOf(0), names.indexOf(7), names.indexOf({ uri: UA }), names.warning]).toEqual([0, 7, 0, undefined]);
+  expect(names.indexOf({ uri: "a" })).toBeUndefined();
+  expect(names.missing({ uri: "a" })).toMatchObject({
+    fault: "no_answer",
+    message: expect.stringContaining('where "a" is now is not known'),
+  });
+  const known = namespacesOf([UA, "urn:s", "a"], undefined);
+  expect([known.indexOf(1), known.indexOf(2), known.indexOf(3)]).toEqual([1, undefined, 3]);
 });
 
 it("finds every URI where it is today", () => {

@@ -60,7 +60,7 @@ export async function* resolvePoints(
       const lost = address.elements.find(({ namespace }) => namespaces.indexOf(namespace) === undefined);
       const text = pathText(address.elements);
       const same = paths.get(text);
-      if (lost) known.push({ point, refusal: new FaultError("not_found", namespaces.missing(lost.namespace)) });
+      if (lost) known.push({ point, refusal: namespaces.missing(lost.namespace) });
       else if (same) same.points.push(point);
       else paths.set(text, { address, points: [point] });
     }
@@ -109,7 +109,7 @@ export async function* resolvePoints(
 function ofNode(point: Point<OpcuaAddress>, { namespace, id }: NodeAddress, namespaces: Namespaces): PreparedPoint {
   const index = namespaces.indexOf(namespace);
   return index === undefined
-    ? { point, refusal: new FaultError("not_found", namespaces.missing(namespace)) }
+    ? { point, refusal: namespaces.missing(namespace) }
     : { point, address: { kind: "resolved", namespace: index, id, ...partOf(point.address) }, type: point.type };
 }
 

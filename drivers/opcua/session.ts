@@ -1,4 +1,4 @@
-import { type DataValue, NodeId, ReadValueId } from "node-opcua-client";
+import { type DataValue, type NodeId, ReadValueId } from "node-opcua-client";
 import { formatDuration } from "../../src/base/duration.ts";
 import { countOf } from "../../src/base/number.ts";
 import { FaultError } from "../../src/model/fault.ts";
@@ -9,10 +9,12 @@ import type { Reading } from "../../src/model/value.ts";
 import { type Warning, warning } from "../../src/model/warning.ts";
 import { isTrustOver, lifeWarnings } from "../../src/model/words/certificate-life.ts";
 import type { Discovered, DriverContext, Endpoint, Limits, Point, Session } from "../driver.ts";
+import { SilentHelp } from "../lib/silent-help.ts";
 import { openTcp } from "../lib/tcp.ts";
 import { isCounted, type OpcuaAddress, type ResolvedAddress } from "./address.ts";
 import type { ReadAnswer } from "./answers.ts";
 import type { RawValue } from "./binary.ts";
+import { type Capabilities, readCapabilities, stateNode } from "./capabilities.ts";
 import type { CallContext, Channel } from "./client.ts";
 import type { OpenedSession } from "./create-session.ts";
 import { discover } from "./discover.ts";
@@ -28,9 +30,9 @@ import { type OpcuaInput, openSession, ownWords } from "./open.ts";
 import { type PlainAnswer, PlainValues } from "./plain-values.ts";
 import { type Nodes, nodeKeyOf, type OpcuaRead } from "./plan.ts";
 import { Registered } from "./registered.ts";
-import { inParts, nodeIdOf, type ResolveOptions, resolvePoints } from "./resolve.ts";
+import { nodeIdOf, type ResolveOptions, resolvePoints } from "./resolve.ts";
 import { AWAY_MS, type Candidate, isHealthy, openPreferred, ReturnWatch, secondOf } from "./second-server.ts";
-import { ServerState, startTimeOf } from "./server-state.ts";
+import { ServerState } from "./server-state.ts";
 import { makeRequest } from "./services.ts";
 import { codeOf, STATUS } from "./status-codes.ts";
 import { statusOf } from "./statuses.ts";
@@ -41,23 +43,10 @@ import type { Waiting } from "./waiting.ts";
 const VALUE = 13;
 /** TimestampsToReturn (OPC 10000-4, 7.40). */
 const NEITHER = 3;
-/** Of ns=0 (OPC 10000-6, A.3): the list of namespaces, when the server began, its state, and what it takes at once. */
-const NODES = {
-  namespaces: 2255,
-  startTime: 2257,
-  state: 2259,
-  serviceLevel: 2267,
-  maxRead: 11705,
-  maxBrowse: 11710,
-  maxRegister: 11711,
-  maxTranslate: 11712,
-  maxItems: 11714,
-} as const;
 const LEAST_KEEP_ALIVE_MS = 1000;
 const MOST_KEEP_ALIVE_MS = 20_000;
 /** Above this the difference of the clocks is a warning: source time stamps are the server's. */
 const SKEW_MS = 10_000;
-const MAX_NAMESPACES = 65_536;
 const MAX_LOGGED = 50;
 /** In one request, where the server names no limit. */
 const MAX_PATHS = 100;
@@ -99,8 +88,9 @@ async function connectTo({ input, endpoint }: Candidate, ctx: DriverContext, kep
     },
   );
   try {
-    const capabilities = await readCapabilities(opened, ctx);
-    return new OpcuaSession(opened, capabilities, server, { input, keptUrl: keptUrl ?? details.endpoint_url }, ctx);
+    const help = new SilentHelp(ctx.device);
+    const capabilities = await readCapabilities(async (nodes, bound) => (await readNodes(opened, nodes, bound)).values, help, ctx);
+    return new OpcuaSession(opened, { ...capabilities, help }, server, { input, keptUrl: keptUrl ?? details.endpoint_url }, ctx);
   } catch (error) {
     await closeSession(opened, server);
     throw error;
@@ -119,48 +109,6 @@ async function explained(error: unknown, server: ServerMemory, sessionTimeoutMs:
   }
   const words = await ownWords(ctx.pki, name);
   return words === "" ? error : new ReasonError(error.reason, `${error.message}; ${words}`, { cause: error });
-}
-
-interface Capabilities {
-  readonly namespaces: readonly (string | null)[];
-  /** When the server began to run; undefined: it does not say. */
-  readonly startTime: string | undefined;
-  readonly state: RawValue | undefined;
-  readonly serviceLevel: RawValue | undefined;
-  readonly maxRead: number;
-  readonly maxBrowse: number;
-  readonly maxRegister: number;
-  readonly maxTranslate: number;
-  readonly maxItems: number;
-}
-
-/** 0 where the server names no limit (OPC 10000-5, 6.3.11). */
-async function readCapabilities(opened: OpenedSession, ctx: CallContext): Promise<Capabilities> {
-  const limits = [NODES.maxRead, NODES.maxBrowse, NODES.maxRegister, NODES.maxTranslate, NODES.maxItems];
-  const ids = [NODES.namespaces, ...limits, NODES.startTime, NODES.state, NODES.serviceLevel];
-  const nodes = ids.map((id) => new ReadValueId({ nodeId: new NodeId(NodeId.NodeIdType.NUMERIC, id, 0), attributeId: VALUE }));
-  const results: RawValue[] = [];
-  await inParts(nodes, nodes.length, async (part) => {
-    results.push(...(await readNodes(opened, part, ctx)).values);
-  });
-  const number = (i: number): number => {
-    const value: unknown = results[i]?.value;
-    return typeof value === "number" && Number.isInteger(value) && value > 0 ? value : 0;
-  };
-  const list: unknown = results[0]?.value;
-  const namespaces = Array.isArray(list) ? list.slice(0, MAX_NAMESPACES).map((uri: unknown) => (typeof uri === "string" ? uri : null)) : [];
-  const [began, state, serviceLevel] = results.slice(1 + limits.length);
-  return {
-    namespaces,
-    startTime: startTimeOf(began?.value),
-    state,
-    serviceLevel,
-    maxRead: number(1),
-    maxBrowse: number(2),
-    maxRegister: number(3),
-    maxTranslate: number(4),
-    maxItems: number(5),
-  };
 }
 
 async function readNodes(opened: OpenedSession, nodes: readonly ReadValueId[], ctx: CallContext): Promise<ReadAnswer> {
@@ -203,7 +151,7 @@ const isEncoded = ({ address }: Point<OpcuaAddress>): boolean => address.kind ==
 class OpcuaSession implements Session<OpcuaAddress, OpcuaRead, Limits> {
   readonly limits: Limits;
   readonly #opened: OpenedSession;
-  readonly #capabilities: Capabilities;
+  readonly #capabilities: Capabilities & { readonly help: SilentHelp };
   readonly #server: ServerMemory;
   readonly #log: DriverContext["log"];
   readonly #warnings: Warning[];
@@ -229,7 +177,7 @@ class OpcuaSession implements Session<OpcuaAddress, OpcuaRead, Limits> {
 
   constructor(
     opened: OpenedSession,
-    capabilities: Capabilities,
+    capabilities: Capabilities & { readonly help: SilentHelp },
     server: ServerMemory,
     { input: { settings }, keptUrl }: { readonly input: OpcuaInput; readonly keptUrl: string },
     ctx: DriverContext,
@@ -241,9 +189,10 @@ class OpcuaSession implements Session<OpcuaAddress, OpcuaRead, Limits> {
     this.#endpointUrl = keptUrl;
     this.#log = ctx.log;
     this.#warnings = [...opened.warnings];
-    const first = server.facts.firstNamespaces ?? capabilities.namespaces;
-    server.learn({ firstNamespaces: first });
+    const first = server.facts.firstNamespaces ?? capabilities.namespaces ?? [];
+    if (capabilities.namespaces) server.learn({ firstNamespaces: first });
     const namespaces = namespacesOf(first, capabilities.namespaces);
+    const run = { namespaces: capabilities.namespaces ?? [], startTime: capabilities.startTime };
     if (Math.abs(channel.clockAheadMs) > SKEW_MS && isSourceTime(Date.now() + channel.clockAheadMs))
       this.#warn(
         warning(
@@ -253,7 +202,7 @@ class OpcuaSession implements Session<OpcuaAddress, OpcuaRead, Limits> {
       );
     this.#call = call;
     this.#namespaces = namespaces;
-    this.#running = epochOf({ firstNamespaces: first, ...capabilities });
+    this.#running = epochOf({ ...run, firstNamespaces: first });
     const { startTime } = capabilities;
     this.#state = new ServerState({
       startTime,
@@ -271,7 +220,7 @@ class OpcuaSession implements Session<OpcuaAddress, OpcuaRead, Limits> {
       namespaces,
       maxBrowse: capabilities.maxBrowse,
       maxRead: capabilities.maxRead,
-      run: capabilities,
+      run,
       timeouts: ctx.timeouts,
       alive: () => this.alive(),
       onOtherRun: (words) => this.#beginAgain(words),
@@ -413,7 +362,7 @@ class OpcuaSession implements Session<OpcuaAddress, OpcuaRead, Limits> {
   #namespacesFor(points: readonly Point<OpcuaAddress>[], { kept }: DriverContext): Namespaces {
     if (!kept || !points.some(({ address }) => isCounted(address))) return this.#namespaces;
     const { namespaces } = this.#capabilities;
-    return namespacesOf(firstNamespaces(kept, this.#endpointUrl, namespaces), namespaces);
+    return namespacesOf(firstNamespaces(kept, this.#endpointUrl, namespaces ?? []), namespaces);
   }
 
   discover(ctx: DriverContext): AsyncIterable<Discovered> {
@@ -449,6 +398,7 @@ class OpcuaSession implements Session<OpcuaAddress, OpcuaRead, Limits> {
     const { life } = this.#opened;
     return [
       ...this.#warnings,
+      ...this.#capabilities.help.warnings(),
       ...(life ? lifeWarnings(life, Date.now()) : []),
       ...this.#state.warnings(),
       ...this.#json.warnings(),
@@ -538,12 +488,12 @@ class OpcuaSession implements Session<OpcuaAddress, OpcuaRead, Limits> {
   /** An idle session is kept alive, and a dead one found, long before the server gives it up. */
   #startKeepAlive({ timeouts, log }: DriverContext): NodeJS.Timeout {
     const everyMs = Math.min(MOST_KEEP_ALIVE_MS, Math.max(LEAST_KEEP_ALIVE_MS, this.#opened.timeoutMs / 3));
-    const stateNode = [new ReadValueId({ nodeId: new NodeId(NodeId.NodeIdType.NUMERIC, NODES.state, 0), attributeId: VALUE })];
+    const nodes = [stateNode()];
     const timer = setInterval(() => {
       if (!this.alive()) clearInterval(timer);
       else if (performance.now() - this.#usedAt >= everyMs / 2) {
         const bound = { signal: AbortSignal.timeout(timeouts.answerMs), timeouts };
-        readNodes(this.#opened, stateNode, bound).then(
+        readNodes(this.#opened, nodes, bound).then(
           ({ values }) => this.#state.take(values[0]),
           (error: unknown) => log.debug({ err: error }, "the session could not be kept alive"),
         );
@@ -579,7 +529,7 @@ function discoverWith(opened: OpenedSession, capabilities: Capabilities, ctx: Dr
         ),
     },
     {
-      namespaces: capabilities.namespaces.map((uri) => uri ?? ""),
+      namespaces: (capabilities.namespaces ?? []).map((uri) => uri ?? ""),
       maxNodesPerBrowse: capabilities.maxBrowse,
       maxNodesPerRead: capabilities.maxRead,
     },

@@ -9,6 +9,8 @@ import type { Warning } from "../../src/model/warning.ts";
 import { isTrustOver, lifeWarnings } from "../../src/model/words/certificate-life.ts";
 import type { ConnectInput, Discovered, DriverContext, Endpoint, Point, Prepared, Session } from "../driver.ts";
 import type { Connection } from "../lib/connection.ts";
+import { NoAnswer } from "../lib/exchange.ts";
+import { SilentHelp } from "../lib/silent-help.ts";
 import { openTcp } from "../lib/tcp.ts";
 import { quote } from "../lib/text.ts";
 import type { GatewayAddress } from "./address.ts";
@@ -35,6 +37,11 @@ const PLANNED_BYTES = 262_144;
 /** Of the answer that are no values. */
 const ANSWER_MARGIN_BYTES = 1000;
 const SERVERS_NAMED = 10;
+const LOOK_UP = {
+  kind: "resolve",
+  words:
+    "the gateway gives no answer to the look-up of items: they are read by the names that are configured, and an item that the server does not have shows when it is read",
+};
 
 export const endpointOf = ({ host, port }: VendorGatewayDetails): Endpoint => ({ host, port, transport: "tcp" });
 
@@ -45,17 +52,25 @@ export class GatewaySession implements Session<GatewayAddress, GatewayRead, Gate
   readonly #hello: Hello;
   readonly #warnings: readonly Warning[];
   readonly #life: CertificateLife | undefined;
+  readonly #help: SilentHelp;
   readonly #doubts = new Doubts();
   readonly #bodies = new WeakMap<GatewayRead, { readonly withinMs: number; readonly body: Body }>();
   #epoch: string;
 
-  private constructor(opened: Opened, hello: Hello, epoch: string, { max_items, in_flight, max_answer_bytes }: GatewaySettings) {
+  private constructor(
+    opened: Opened,
+    hello: Hello,
+    epoch: string,
+    help: SilentHelp,
+    { max_items, in_flight, max_answer_bytes }: GatewaySettings,
+  ) {
     this.#connection = opened.connection;
     this.#link = opened.link;
     this.#warnings = opened.warnings;
     this.#life = opened.life;
     this.#hello = hello;
     this.#epoch = epoch;
+    this.#help = help;
     const { limits } = hello;
     this.limits = {
       maxPoints: Math.min(max_items, limits.max_items),
@@ -83,7 +98,7 @@ export class GatewaySession implements Session<GatewayAddress, GatewayRead, Gate
       // The gateway is reached; what fails from here on is behind it.
       ctx.loggingIn?.();
       const epoch = await openServer(link, target, ctx);
-      return new GatewaySession({ connection, link, ...trusted }, hello, epoch, input.settings);
+      return new GatewaySession({ connection, link, ...trusted }, hello, epoch, new SilentHelp(ctx.device), input.settings);
     } catch (error) {
       void connection.close();
       throw error;
@@ -108,7 +123,11 @@ export class GatewaySession implements Session<GatewayAddress, GatewayRead, Gate
       const items = request.points.map(({ address }) => address.item);
       const body = resolveBody(items, withinMsOf(ctx.timeouts.answerMs));
       const what = () => `the look-up of ${describeRead(request)}`;
-      const answer = await this.#link.ask(ctx, what, body, takeAs(resolveAnswer, "no resolved items"));
+      const answer = await this.#lookedUp(body, what, ctx);
+      if (!answer) {
+        yield request.points.map((point) => this.#byName(point));
+        continue;
+      }
       if (answer.items.length !== items.length)
         throw this.#violated(`${answer.items.length} items answer ${what()}, ${items.length} were asked for`);
       if (answer.epoch !== this.#epoch) throw this.#otherEpoch(answer.epoch, what());
@@ -131,7 +150,12 @@ export class GatewaySession implements Session<GatewayAddress, GatewayRead, Gate
   }
 
   warnings(): readonly Warning[] {
-    return [...this.#warnings, ...(this.#life ? lifeWarnings(this.#life, Date.now()) : []), ...this.#doubts.warnings()];
+    return [
+      ...this.#warnings,
+      ...(this.#life ? lifeWarnings(this.#life, Date.now()) : []),
+      ...this.#doubts.warnings(),
+      ...this.#help.warnings(),
+    ];
   }
 
   /** False also where the trust in an expired certificate is over: the next session says so. */
@@ -167,6 +191,40 @@ export class GatewaySession implements Session<GatewayAddress, GatewayRead, Gate
       );
     }
     return { value: readings };
+  }
+
+  /** Undefined: there is no answer, now or a short while ago. Throws as `prepare`. */
+  async #lookedUp(body: Body, what: () => string, ctx: DriverContext): Promise<z.infer<typeof resolveAnswer> | undefined> {
+    if (!this.#help.isDue(LOOK_UP.kind)) return undefined;
+    try {
+      const answer = await this.#link.ask(ctx, what, body, takeAs(resolveAnswer, "no resolved items"), "help");
+      this.#help.answered(LOOK_UP.kind);
+      return answer;
+    } catch (error) {
+      if (!(error instanceof NoAnswer)) throw error;
+      // A gateway that answers nothing at all shows here.
+      await this.#link
+        .ask(
+          ctx,
+          () => "the list of servers",
+          serversBody(withinMsOf(ctx.timeouts.answerMs)),
+          () => ({ value: undefined }),
+        )
+        .catch((other: unknown) => {
+          // A refusal is an answer.
+          if (other instanceof FaultError || other instanceof GatewayRefusal) return;
+          throw other instanceof ReasonError && other.reason.type === "TIMEOUT" ? error : other;
+        });
+      this.#help.silent(LOOK_UP.kind, LOOK_UP.words);
+      return undefined;
+    }
+  }
+
+  /** An answer to a read has the type of each value. */
+  #byName(point: Point<GatewayAddress>): Prepared<GatewayAddress> {
+    const { item } = point.address;
+    const isAuto = point.type.scalar === "auto" || point.address.isAuto === true;
+    return { point, address: { item, epoch: this.#epoch, ...(isAuto && { isAuto }) }, type: point.type };
   }
 
   #prepared(point: Point<GatewayAddress>, resolved: Resolved | undefined): Prepared<GatewayAddress> {

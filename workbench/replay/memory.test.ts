@@ -134,6 +134,8 @@ describe("a memory of FINS", () => {
     [command("0104 82 0070 00 31 0002 05 09 0003 00"), answered("0104 0040 82 abcd 31 01 09 01")],
     [command("0101 30 0001 0e 0003"), answered("0101 0000 01 00 01")],
     [command("0102 82 0065 00 0001 9999"), answered("0102 0000")],
+    [command("0101 dc 0104 00 0002"), answered("0101 0000 00010064 fedcba98")],
+    [command("0104 dc 0108 00 bc 0203 00"), answered("0104 0000 dc 0000c000 bc fffb")],
   ]);
   /** Command code, end code and data of an answer. */
   const read = (rest: string): string | undefined => {
@@ -145,6 +147,7 @@ describe("a memory of FINS", () => {
     ["words of another range", "0101 82 0065 00 0002", "0101000080013333"],
     ["bits of a word", "0101 02 0065 0f 0002", "010100000101"],
     ["single items of ranges", "0104 82 0066 00 82 0070 00", "0104000082333382abcd"],
+    ["index and data registers", "0104 dc 0105 00 dc 0108 00 bc 0203 00", "01040000dcfedcba98dc0000c000bcfffb"],
     ["a flag", "0101 09 0003 00 0001", "0101000001"],
     ["bits over the end of a word", "0104 30 0001 0f 30 0002 00", "0104000030003001"],
     ["what touches a hole", "0101 82 0065 00 0003", "!01011103"],

@@ -83,6 +83,16 @@ describe("probe of a device that refuses the configured way", () => {
     ]);
   });
 
+  it("names where the answers of a FINS controller come from, and what to set", async () => {
+    const device = await startFins();
+    cleanUp.push(() => device.close());
+    device.plc.udpFrom = "127.0.0.2";
+    const at = ["target_plc=Cs1OrNewer", "local_address=0.0.0", "remote_address=0.10.0", "transport=udp", "D0", "--no-others"];
+    const { code, last, next } = await probed(device.port, "fins", ...at);
+    expect([code, last]).toEqual([EXIT.sourceFailed, expect.stringMatching(/; \d+ answers came from 127\.0\.0\.2:\d+ instead/)]);
+    expect(next).toMatch(/^Set host and port to 127\.0\.0\.2:\d+ if that is the controller/);
+  });
+
   it("finds the controller of a chassis where the path has the wrong slot, and names it", async () => {
     const device = await startCipDevice({ layout: "bridge" });
     cleanUp.push(() => device.close());

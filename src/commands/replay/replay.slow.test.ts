@@ -88,6 +88,14 @@ const ROWS: Readonly<Record<string, Row>> = {
     words: ["framing=rtu", "holding:0:int16", "holding:3:float32", "holding:60:string(20)", "coil:0", "holding:500"],
     otherPlan: ["max_registers=11", "max_gap=0"],
   },
+  "Modbus over UDP": {
+    type: "modbus_tcp",
+    devicePort: 502,
+    start: async () => (await import("../../../drivers/modbus_tcp/simulator.ts")).startFramed({ transport: "udp" }),
+    record: recordUdp,
+    words: ["transport=udp", "holding:0:int16", "holding:3:float32", "holding:60:string(20)"],
+    otherPlan: ["max_registers=11", "max_gap=0"],
+  },
   S7: {
     type: "s7",
     devicePort: 102,
@@ -224,6 +232,28 @@ describe("collector replay", () => {
       values.push(answer.charCodeAt(10));
     }
     expect(values).toEqual([7, 7, 8, 9, 9, 9]);
+  });
+
+  it("has one moment for what it answers literally and from memory", async () => {
+    const turns = [1, 2, 3].flatMap(
+      (cycle) =>
+        [
+          ["client", modbus(cycle, 5)],
+          ["device", register(cycle, cycle)],
+          ["client", modbus(cycle, 6)],
+          ["device", register(cycle, 10 + cycle)],
+        ] as const,
+    );
+    const served = await startReplay(talk(502, turns), pcap);
+    const one = await client(served.port);
+    const both = Buffer.from([0, 9, 0, 0, 0, 6, 1, 3, 0, 5, 0, 2]);
+    const valuesOf = (answer: string): readonly number[] => [answer.charCodeAt(10), answer.charCodeAt(12)];
+    expect(valuesOf(await one.ask(both, 13))).toEqual([1, 11]);
+    // The first answer of the capture holds from the beginning; the third of register 5 comes before that of register 6.
+    for (const value of [1, 2, 3]) expect((await one.ask(modbus(9, 5), 11)).charCodeAt(10)).toBe(value);
+    expect(valuesOf(await one.ask(both, 13))).toEqual([3, 12]);
+    expect(valuesOf(await one.ask(both, 13))).toEqual([3, 13]);
+    expect((await served.stop()).lines.at(-1)?.["summary"]).toMatchObject({ answered: 6, answered_from_memory: 3, unknown: 0 });
   });
 
   it("shows what it does not know once, with what is nearest; a request without an answer stays without; all is counted", async () => {

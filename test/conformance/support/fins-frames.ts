@@ -22,7 +22,7 @@ function wrongNodeRequest(command: number, body: Buffer): string[] {
 }
 
 /** Words and flags of every area that has no side effect; single bits are not asked for. */
-const AREAS = /^(80|81|82|01|09|89|b[0-3]|9[0-8]|a[0-9a-f]|6[0-8])[0-9a-f]{4}00$/;
+const AREAS = /^(80|81|82|01|09|89|b[0-3]|9[0-8]|a[0-9a-f]|6[0-8]|dc|bc)[0-9a-f]{4}00$/;
 
 function wrongFrame(command: number, frame: Buffer): string[] {
   if (command !== 2 || frame.length < 12 || frame[0] !== 0x80 || frame[4] === 0xff) return [`FINS/TCP command ${command}`];

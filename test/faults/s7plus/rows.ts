@@ -104,6 +104,9 @@ const whenRead = (misbehaviour: ReturnType<NonNullable<S7PlusPlc["misbehave"]>>)
     plc.misbehave = ({ name }) => (name === "getMultiVariables" ? misbehaviour : undefined);
   },
 });
+const exploring = (misbehaviour: ReturnType<NonNullable<S7PlusPlc["misbehave"]>>) => (plc: S7PlusPlc) => {
+  plc.misbehave = ({ name }) => (name === "explore" ? misbehaviour : undefined);
+};
 const unknown = { reason: "S7PLUS_ERROR", category: "UNKNOWN" } as const;
 const denied = { reason: "S7PLUS_ERROR", category: "AUTHENTICATION" } as const;
 
@@ -337,6 +340,22 @@ const session: readonly Row[] = [
     scope: "points",
     detail: /return value -95 \(not implemented\)/,
     run: from(() => {}, whenRead({ code: -95 })),
+  },
+  {
+    group: "session",
+    what: "the look-up of symbols has no answer (places are read)",
+    fault: "no_answer",
+    scope: "points",
+    detail: /no answer to the look-up of its symbol/,
+    run: from(exploring({ silent: true })),
+  },
+  {
+    group: "session",
+    what: "the look-up of symbols is refused",
+    fault: "device_error",
+    scope: "points",
+    detail: /return value -95 \(not implemented\)/,
+    run: from(exploring({ code: -95 })),
   },
   {
     group: "session",
