@@ -194,6 +194,16 @@ export const FILE_ROWS: readonly Row[] = [
   },
   {
     group: "files",
+    what: "`browse` where a piece of the directory is longer than requested",
+    reason: "UNKNOWN",
+    condition: "protocol_violation",
+    detail: /88 bytes answer a read of 80 of the directory$/,
+    run: listing((cpu) => {
+      cpu.change = (reply) => (reply.length > 80 ? Buffer.concat([reply, Buffer.alloc(8)]) : reply);
+    }),
+  },
+  {
+    group: "files",
     what: "`browse` where the directory has no answer",
     reason: "TIMEOUT",
     detail: /no answer within 500 ms to the file directory from byte 0 on$/,

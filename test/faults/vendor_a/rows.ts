@@ -367,6 +367,13 @@ const tag: readonly Row[] = [
   refused("a status that is in no list", { general: 0x77 }, "device_error", /status 0x77 \(not in the protocol's list/),
   {
     group: "tag",
+    what: "an answer with more bytes than the type has",
+    fault: "device_error",
+    detail: /Shown: the controller sent 8 bytes, 4 were asked for/,
+    run: reading({ change: (reply) => Buffer.concat([reply, Buffer.alloc(4)]) }),
+  },
+  {
+    group: "tag",
     what: "a REAL that is not a number",
     fault: "not_a_number",
     detail: /NaN/,
