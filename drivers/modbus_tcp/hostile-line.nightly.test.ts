@@ -58,8 +58,8 @@ function troubled(form: Form, request: Buffer, body: number[], doubles: boolean,
     case 0:
       return [];
     case 1:
-      // Later than a probe waits, and within the answer time-out.
-      return [[PROBE_MS + random() * (ANSWER_MS - PROBE_MS - 10), right]];
+      // Later than a probe waits, and not twice as late.
+      return [[PROBE_MS * (1 + random() / 2), right]];
     case 2: {
       const at = Math.floor(random() * right.length);
       return [

@@ -1,5 +1,6 @@
 import { sleep } from "../../src/base/timer.ts";
 import { FaultError } from "../../src/model/fault.ts";
+import { ReasonError } from "../../src/model/reason.ts";
 import { type Warning, warning } from "../../src/model/warning.ts";
 import type { DriverContext } from "../driver.ts";
 import type { Fence } from "../lib/exchange.ts";
@@ -70,8 +71,9 @@ export class Strays {
   }
 }
 
-/** An answer may come this much later than its time-out. */
-const lateMs = (answerMs: number): number => Math.min(1000, answerMs / 4);
+/** An answer may come this much later than its time-out, and as long after it again as it was waited for; both at most: */
+const MOST_LATE_MS = 1000;
+const lateMs = (answerMs: number): number => Math.min(MOST_LATE_MS, answerMs / 4);
 
 /** Answers that are remembered, 260 bytes each. */
 const MAX_RECENT = 32;
@@ -175,11 +177,17 @@ export class Proof {
       this.#longestMs = Math.max(this.#longestMs, performance.now() - beganMs);
       return answer;
     } catch (error) {
-      // The time-out of a probe is shorter than the device may take.
-      const fullMs = Math.max(this.#fullMs, timeouts.answerMs);
-      if (wasSent && !(error instanceof FaultError)) this.#doubts.late.set(this.#keyOf(request), beganMs + fullMs + lateMs(fullMs));
+      if (wasSent && !(error instanceof FaultError))
+        this.#doubts.late.set(this.#keyOf(request), this.#lateUntil(error, beganMs, timeouts.answerMs));
       throw error;
     }
+  }
+
+  /** The time-out of a probe is a multiple of what the device takes, and may be shorter than it takes once. A device that hangs up is done. */
+  #lateUntil(error: unknown, beganMs: number, answerMs: number): number {
+    const nowMs = performance.now();
+    const isHangUp = error instanceof ReasonError && error.reason.type !== "TIMEOUT";
+    return nowMs + Math.max(lateMs(answerMs), isHangUp ? 0 : Math.min(MOST_LATE_MS, nowMs - beganMs));
   }
 
   async #untilQuiet(request: Uint8Array, signal: AbortSignal): Promise<void> {
