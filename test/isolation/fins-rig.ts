@@ -71,7 +71,8 @@ export class FinsPlant extends WatchedAgent<number> {
       remote_address: "0.10.0",
     };
     const variables = Array.from({ length: block + list }, (_, i) => ({ address: `D${plant.wordOf(i)}`, type: "UINT" }));
-    await plant.read(sourceOf({ details, intervalMs, local: { transport, ...local }, variables }));
+    // Requests that are tried at once would be counted among those of a readout.
+    await plant.read(sourceOf({ details, intervalMs, local: { transport, in_flight: 1, ...local }, variables }));
     return plant;
   }
 

@@ -57,7 +57,8 @@ export class CipPlant extends WatchedAgent<number> {
     const plant = new CipPlant(device, proxy, variables);
     const details = { type: "vendor_a", host: "127.0.0.1", port: proxy.port };
     const tags = Array.from({ length: variables }, (_, i) => ({ address: tagOf(i), type: "DINT" }));
-    await plant.read(sourceOf({ details, intervalMs, local, variables: tags }));
+    // Requests that are tried at once would be counted among those of a readout.
+    await plant.read(sourceOf({ details, intervalMs, local: { in_flight: 1, ...local }, variables: tags }));
     return plant;
   }
 
