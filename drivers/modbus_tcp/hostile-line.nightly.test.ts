@@ -1,5 +1,6 @@
 import dgram from "node:dgram";
 import net from "node:net";
+import { setTimeout as delay } from "node:timers/promises";
 import { afterEach, describe, expect, it } from "vitest";
 import { silentLog } from "../../src/model/context.ts";
 import { FaultError } from "../../src/model/fault.ts";
@@ -108,6 +109,16 @@ function troubled(form: Form, request: Buffer, body: number[], doubles: boolean,
   }
 }
 
+/** One after the other: timers of their own could change places. */
+async function inTurn(pieces: readonly [atMs: number, Buffer][], send: (bytes: Buffer) => void): Promise<void> {
+  let sinceMs = 0;
+  for (const [atMs, bytes] of pieces) {
+    if (atMs > sinceMs) await delay(atMs - sinceMs);
+    sinceMs = atMs;
+    if (bytes.length > 0) send(bytes);
+  }
+}
+
 async function startLine(form: Form, transport: "tcp" | "udp", seed: number): Promise<Line> {
   const random = randomOf(seed);
   const line = { isWell: false, port: 0 };
@@ -122,23 +133,23 @@ async function startLine(form: Form, transport: "tcp" | "udp", seed: number): Pr
     const pieces: [number, Buffer][] = line.isWell
       ? [[0, framed(form, right)]]
       : troubled(form, request, right, transport === "udp", random);
-    for (const [atMs, bytes] of pieces)
-      if (bytes.length > 0) {
-        const timer = setTimeout(() => send(bytes), atMs);
-        cleanUp.push(() => clearTimeout(timer));
-      }
+    void inTurn(pieces, send);
   };
   if (transport === "udp") {
     const socket = dgram.createSocket("udp4");
+    let isOpen = true;
     socket.on("message", (request, from) =>
       answer(
         request,
-        (bytes) => socket.send(bytes, from.port, from.address, () => {}),
+        (bytes) => void (isOpen && socket.send(bytes, from.port, from.address, () => {})),
         () => {},
       ),
     );
     await new Promise<void>((ready) => socket.bind(0, "127.0.0.1", ready));
-    cleanUp.push(() => socket.close());
+    cleanUp.push(() => {
+      isOpen = false;
+      socket.close();
+    });
     return Object.assign(line, { port: socket.address().port });
   }
   // A serial server gives what comes from its line to whoever is connected.
