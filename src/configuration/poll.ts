@@ -4,6 +4,7 @@ import { loadLastGood, saveLastGood, storedContentOf } from "../api/last-good.ts
 import type { ApiFailure } from "../api/requester.ts";
 import { formatDuration } from "../base/duration.ts";
 import { createYielder, sleep } from "../base/timer.ts";
+import { heaps } from "../lib/heap.ts";
 import { type Clock, upMsOf } from "../model/clock.ts";
 import type { Context } from "../model/context.ts";
 import { messageOf } from "../model/failure.ts";
@@ -111,7 +112,7 @@ async function pollConfiguration(options: PollingOptions, times: PollTimes, ctx:
 
   // Another API, or the same after a change of the settings: nothing that it said before counts.
   let current: Desired | null = options.current ? { ...options.current, revision: null } : null;
-  const loaded = await loadLastGood(lastGoodFile, collector);
+  const loaded = await heaps.whileFilling(() => loadLastGood(lastGoodFile, collector));
   if (current) log.info({ api: client.base }, "running the last good configuration until the API answers");
   else if (loaded.type === "loaded") {
     current = loaded.configuration;
@@ -123,7 +124,7 @@ async function pollConfiguration(options: PollingOptions, times: PollTimes, ctx:
 
   const state = createStateKeeper(options, ctx);
   const isWhole = loaded.type === "loaded" && loaded.warnings.length === 0 && !holdsUsers(loaded.configuration);
-  let saved = isWhole ? await storedContentOf(loaded.configuration) : undefined;
+  let kept: Kept | undefined = isWhole ? { configuration: loaded.configuration } : undefined;
   /** True: the file at hand may take the place of the one before it. */
   let isWorthKeeping = isWhole;
   let failures = 0;
@@ -140,15 +141,13 @@ async function pollConfiguration(options: PollingOptions, times: PollTimes, ctx:
       state.ok();
       if (result.type === "configuration") {
         warn(result.warnings, { api: client.base }, result.leftOut);
-        const isSameContent = saved !== undefined && haveSameLists(current, result.configuration);
         current = result.configuration;
         apply(current, "api");
-        const content = isSameContent ? saved : await storedContentOf(current);
-        if (content !== saved) {
-          const isSaved = await save(lastGoodFile, current, isWorthKeeping, ctx);
-          isWorthKeeping ||= isSaved;
-          saved = isSaved ? content : undefined;
-        }
+        const now: Kept = kept ? await contentLike(kept, current) : { configuration: current };
+        const isSame = kept !== undefined && kept.content === now.content;
+        const isKept = isSame || (await save(lastGoodFile, current, isWorthKeeping, ctx));
+        isWorthKeeping ||= isKept;
+        kept = isKept ? now : undefined;
       }
     }
     await sleep(waitMs, signal);
@@ -159,9 +158,20 @@ async function pollConfiguration(options: PollingOptions, times: PollTimes, ctx:
 const holdsUsers = ({ sources, sinks }: Desired): boolean =>
   sources.some((source) => source.user_left_out_of) || sinks.some((sink) => sink.user_left_out_of);
 
-/** An unchanged list is the same array; false says nothing. */
-const haveSameLists = (before: Desired | null, now: Desired): boolean =>
-  before?.sources === now.sources && before.sinks === now.sinks && before.variables === now.variables;
+/** The configuration that the file holds, and its digest once it was compared with another one. */
+interface Kept {
+  readonly configuration: Desired;
+  content?: string;
+}
+
+/** A configuration with what `kept` is compared by. An unchanged list is the same array, and most pulls change none: they need no digest. */
+async function contentLike(kept: Kept, configuration: Desired): Promise<Kept> {
+  const { sources, sinks, variables } = kept.configuration;
+  const areSame = sources === configuration.sources && sinks === configuration.sinks && variables === configuration.variables;
+  if (areSame) return { ...kept, configuration };
+  kept.content ??= await storedContentOf(kept.configuration);
+  return { configuration, content: await storedContentOf(configuration) };
+}
 
 /** True: the file holds it now. A disk that is full or read-only costs the restart its configuration, not the run. */
 async function save(file: string, desired: Desired, keepsBefore: boolean, { log }: Context): Promise<boolean> {
