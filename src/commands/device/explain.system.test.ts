@@ -2,7 +2,7 @@ import { expect, it, onTestFinished } from "vitest";
 import type { AnyDriver } from "../../../drivers/driver.ts";
 import fins from "../../../drivers/fins/driver.ts";
 import { startSimulator as startFins } from "../../../drivers/fins/simulator.ts";
-import { type Cell, registersOf } from "../../../drivers/modbus_tcp/simulator.ts";
+import { type Cell, registersOf, startFramed } from "../../../drivers/modbus_tcp/simulator.ts";
 import { startSimulator as startOpcua } from "../../../drivers/opcua/simulator.ts";
 import s7 from "../../../drivers/s7/driver.ts";
 import { startSimulator as startS7 } from "../../../drivers/s7/simulator.ts";
@@ -123,6 +123,28 @@ it("shows from the address to each sink how a value comes about, over the connec
   expect(await run(...words, "speed")).toMatchObject({ code: EXIT.usage, err: expect.stringContaining("has no variable speed") });
   expect(await run("explain", "machine-9", "v")).toMatchObject({ code: EXIT.usage, err: expect.stringContaining("it reads machine-1") });
   expect(device.accepted()).toBe(1);
+});
+
+it.each([{}, { framing: "rtu" }] as const)("shows and plans records of a file and registers of 32 bits (%j)", async (options) => {
+  const { folder, run } = here();
+  const simulator = await startFramed(options);
+  onTestFinished(() => simulator.close());
+  const variables = simulator.variables
+    .filter(({ address }) => /^(?:file4:|holding32:)/.test(address))
+    .map(({ address, type }, i) => variable(1, i, address, { name: address, type }));
+  const { agent } = await askedAgent(folder);
+  await agent.apply([{ ...source(1, simulator.port, { variables }), local: options }]);
+  await expect.poll(() => agent.reports()[0]?.status.state.type).toBe("OK");
+  for (const { name } of variables) {
+    const { code, out } = await run("explain", "machine-1", name, "--json");
+    const { bytes, request, variable: found } = JSON.parse(out);
+    expect([name, code, found.quality, bytes]).toEqual([name, EXIT.good, "good", expect.stringMatching(/^(?:[0-9a-f]{4})+$/)]);
+    expect(request, name).toContain(name.startsWith("file") ? "file 4" : "32 bits each");
+  }
+  expect(variables.length).toBeGreaterThan(2);
+  const plan = JSON.parse((await run("plan", "machine-1", "--json")).out);
+  expect(plan).toMatchObject({ variables: variables.length, set_aside: 0 });
+  expect([variables.length, plan.requests]).toEqual([5, 3]);
 });
 
 it("hints at a double word that looks like a REAL, and at a word of decimal digits", async () => {
