@@ -31,7 +31,7 @@ type ByBlock = ReadonlyMap<number, readonly Point<PlusAddress>[]>;
 
 /**
  * Looks behind the values of a readout whether the blocks that they were read of still are those that were looked up: the time stamps of the
- * used blocks alone, one request each, the block first that was looked at longest ago. Tags have no stamps.
+ * used blocks alone, one request each, the block first that was looked at longest ago. Tags have none: see TypeLooks.
  */
 export class BlockLooks {
   readonly #program: Program;

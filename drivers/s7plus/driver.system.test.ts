@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from "node:timers/promises";
 import { afterEach, describe, expect, it } from "vitest";
 import { type Log, silentLog } from "../../src/model/context.ts";
 import { FaultError } from "../../src/model/fault.ts";
@@ -495,6 +496,83 @@ describe("another program", () => {
     const next = await open(plc, { ctx: context({ device }) });
     expect(await failureOf(readReady(next, ready))).toMatchObject({ scope: "program" });
     expect((await read(next, TEXTS)).slice(0, 2)).toEqual([-7, 23.5]);
+  });
+
+  describe("whose blocks are as before", () => {
+    const VALUES: Readonly<Record<string, number>> = { first: 1, second: 2 };
+    const field = (name: string, type = "INT") => ({ name, type, ...(VALUES[name] !== undefined && { value: VALUES[name] }) });
+    const block = { number: 1, name: "DB", fields: [field("part", "Part")] };
+    const declared = (first: string, second: string) => ({
+      tags: { M: [field(first), field(second)] },
+      structures: { Part: [field("a"), field("b")] },
+      blocks: [block],
+    });
+    const NAMES = ["first", "second", "DB.part.a"];
+    /** Types that are looked at, and the tags' one. */
+    const [TYPES, TAGS] = [[0x9003_0000, 0x9100_0001], 0x9003_0000];
+    const stampsOf = ({ lastRequests }: S7PlusPlc) =>
+      lastRequests.filter(({ name, object }) => name === "explore" && TYPES.includes(object ?? 0)).map(({ object }) => object);
+
+    async function begin() {
+      const plc = await startS7PlusPlc({ program: declared("first", "second") });
+      cleanUp.push(() => plc.close());
+      const device = deviceMemory();
+      const again = () => open(plc, { ctx: context({ device }), local: { program_check: 1 } });
+      const session = await again();
+      const { ready } = await prepare(session, NAMES);
+      expect(await readReady(session, ready)).toEqual([1, 2, 0]);
+      plc.resetCounts();
+      return { plc, session, ready, again };
+    }
+    const untilList = () => sleep(1000);
+    const swap = (plc: S7PlusPlc) => plc.download(declared("second", "first"), { onlyChanges: true });
+
+    it("shows by the stamp of the tag table with the next list, and stays known then", async () => {
+      const { plc, session, ready } = await begin();
+      await untilList();
+      expect(await readReady(session, ready)).toEqual([1, 2, 0]);
+      expect(stampsOf(plc).toSorted()).toEqual(TYPES);
+      swap(plc);
+      await untilList();
+      const { epoch } = session;
+      expect(await failureOf(readReady(session, ready))).toMatchObject({ fault: "program_changed", scope: "program" });
+      expect(session.epoch).not.toBe(epoch);
+      expect(await read(session, NAMES)).toEqual([1, 2, 0]);
+      expect(plc.violations).toEqual([]);
+    });
+
+    it("shows by the stamp of a structure", async () => {
+      const { plc, session, ready } = await begin();
+      plc.download({ ...declared("first", "second"), structures: { Part: [field("b"), field("a")] } }, { onlyChanges: true });
+      await untilList();
+      expect(await failureOf(readReady(session, ready))).toMatchObject({ fault: "program_changed", scope: "program" });
+    });
+
+    it("shows to the next session", async () => {
+      const { plc, session, ready, again } = await begin();
+      await session.close();
+      swap(plc);
+      const next = await again();
+      expect(await failureOf(readReady(next, ready))).toMatchObject({ fault: "program_changed" });
+      expect(await read(next, NAMES)).toEqual([1, 2, 0]);
+    });
+
+    it.each([
+      ["is silent", { silent: true }],
+      ["ends the connection over it", { hangUp: "rst" }],
+    ] as const)("is not asked for by its types for a while where a CPU %s", async (_, odd) => {
+      const { plc, session, ready, again } = await begin();
+      plc.misbehave = ({ name, object }) => (name === "explore" && object === TAGS ? odd : undefined);
+      await untilList();
+      if ("hangUp" in odd) expect(await refusalOf(readReady(session, ready))).toMatch(/^CONNECTION_RESET/);
+      else expect(await readReady(session, ready, context({ answerMs: 500 }))).toEqual([1, 2, 0]);
+      const next = "hangUp" in odd ? await again() : session;
+      plc.resetCounts();
+      await untilList();
+      expect(await readReady(next, ready)).toEqual([1, 2, 0]);
+      expect(stampsOf(plc)).toEqual([]);
+      expect(plc.requests.explore).toBeGreaterThan(0);
+    });
   });
 
   it("shows by the check of names where the stamps say nothing", async () => {

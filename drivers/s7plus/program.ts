@@ -11,6 +11,7 @@ import { checkRights } from "./open-session.ts";
 import { AREA, explore, itemAddress, itemFields, MAX_ITEMS_BYTES, readItems } from "./requests.ts";
 import { isError, itemRefusal, requestRefusal, tellsOfProgram } from "./return-values.ts";
 import type { Root, TypeTable } from "./symbols.ts";
+import { differ, TYPE_CHANGED, TypeLooks, type TypeStamps, typeStampsOf } from "./type-looks.ts";
 
 /** The object that has all blocks. */
 const PROGRAM = 3;
@@ -32,6 +33,8 @@ export const AREAS: readonly { readonly name: string; readonly root: Root }[] = 
 
 /** Members that are kept at once, so that a CPU with many types takes bounded memory; beyond them types are asked for again. */
 const MAX_MEMBERS = 100_000;
+/** Types whose stamps are kept: those that are looked up first. */
+const MAX_TYPE_STAMPS = 1000;
 /** Types are kept for so long: stamps do not tell of every change. */
 const TYPES_FOR_MS = 300_000;
 const KEY = "program";
@@ -44,6 +47,8 @@ interface Known {
   readonly stamp: string | undefined;
   /** By block, of CHANGED, empty where the CPU does not tell: from before its variables were looked up. */
   readonly stamps: ReadonlyMap<number, readonly string[]>;
+  /** By type, of those that say when they were changed: as they were looked up. */
+  readonly typeStamps: ReadonlyMap<number, TypeStamps>;
   /** How often there was another program, or a variable was no longer where it had been. */
   readonly generation: number;
   /** What listing the blocks took. */
@@ -63,6 +68,7 @@ export class Program {
   readonly #maxItems: number;
   readonly #memory: DeviceMemory | undefined;
   readonly #epochSuffix: string;
+  readonly #typeLooks: TypeLooks;
   #known: Known;
   /** By name: the block's area. */
   #blocks: ReadonlyMap<string, number> | undefined;
@@ -79,8 +85,9 @@ export class Program {
     this.#session = session;
     this.#maxItems = maxItems;
     this.#memory = memory;
+    this.#typeLooks = new TypeLooks((typeId, ctx) => this.#explore(ctx, typeId, TYPE_CHANGED, "when a type was changed"), memory);
     const kept = memory?.get(KEY) as Known | undefined;
-    this.#known = kept ?? { id: randomUUID(), stamp: undefined, stamps: new Map(), generation: 0, listMs: 0 };
+    this.#known = kept ?? { id: randomUUID(), stamp: undefined, stamps: new Map(), typeStamps: new Map(), generation: 0, listMs: 0 };
     memory?.set(KEY, this.#known);
     // If looking for another program is left to preparing, each session prepares.
     this.#epochSuffix = this.isSlow ? ` ${randomUUID()}` : "";
@@ -110,7 +117,7 @@ export class Program {
   /** The CPU has another program, or a variable is no longer where it was: all is looked up again, and the blocks are listed before. */
   forget(): void {
     this.#dropTypes();
-    this.#learn({ generation: this.#known.generation + 1, stamp: undefined, stamps: new Map() });
+    this.#learn({ generation: this.#known.generation + 1, stamp: undefined, stamps: new Map(), typeStamps: new Map() });
   }
 
   /** When a block was changed, as it was listed last; undefined: the CPU does not say. */
@@ -132,7 +139,7 @@ export class Program {
     return both.some(([stamp, known]) => stamp !== known) ? "changed" : "same";
   }
 
-  /** Asks for the blocks. True: there is another program than before. Throws as the link does, and FaultError. */
+  /** Asks for the blocks, and whether types were changed. True: there is another program than before. Throws as the link does, and FaultError. */
   async list(ctx: DriverContext): Promise<boolean> {
     const beganMs = performance.now();
     const objects = await this.#exploreBlocks(ctx);
@@ -141,7 +148,7 @@ export class Program {
     const stamps = createHash("sha256");
     for (const object of allObjects(objects)) {
       const { id, classId, attributes } = object;
-      if (classId !== DATA_BLOCK_CLASS || id >>> 16 !== AREA.dataBlock >>> 16) continue;
+      if (classId !== DATA_BLOCK_CLASS || !isBlock(id)) continue;
       const name = attributes.get(NAME)?.value.value;
       if (typeof name !== "string") continue;
       blocks.set(name, id);
@@ -153,10 +160,18 @@ export class Program {
     this.#listedMs = performance.now();
     const stamp = stamps.digest("base64url");
     const { stamp: before, generation } = this.#known;
-    const isChanged = before !== undefined && before !== stamp;
+    const areOthers = before !== undefined && before !== stamp;
+    const listMs = this.#listedMs - beganMs;
+    const isChanged = areOthers || (await this.#typeLooks.isChanged(this.#known.typeStamps, ctx));
     if (isChanged) this.#dropTypes();
     this.#blocks = blocks;
-    this.#learn({ stamp, stamps: byBlock, generation: generation + (isChanged ? 1 : 0), listMs: this.#listedMs - beganMs });
+    this.#learn({
+      stamp,
+      stamps: byBlock,
+      ...(isChanged && { typeStamps: new Map<number, TypeStamps>() }),
+      generation: generation + (isChanged ? 1 : 0),
+      listMs,
+    });
     return isChanged;
   }
 
@@ -205,6 +220,8 @@ export class Program {
     const lists = [...allObjects(objects ?? [])].filter(({ typeBlocks }) => typeBlocks.length > 0);
     // If one object alone lists members, it is what was asked for, whatever its id.
     const found = lists.find(({ id }) => id === typeId) ?? (lists.length === 1 ? lists[0] : undefined);
+    // Blocks have looks of their own (BlockLooks).
+    if (found && !isBlock(typeId)) this.#learnStamps(typeId, typeStampsOf(found));
     const table = found && (await tableOf(found).catch((error: unknown) => this.#unreadable(error, typeId, ctx)));
     this.#members += table?.size ?? 0;
     if (this.#members > MAX_MEMBERS) {
@@ -224,6 +241,16 @@ export class Program {
   #unreadable(error: unknown, typeId: number, { log }: DriverContext): undefined {
     if (!(error instanceof Malformed)) throw error;
     log.warn({ type: typeId, err: error }, "a type of the PLC's program cannot be read; its variables are not found");
+  }
+
+  /** Variables of a type that was changed since it was looked up before are looked up again. */
+  #learnStamps(typeId: number, now: TypeStamps | undefined): void {
+    const { typeStamps, generation } = this.#known;
+    const before = typeStamps.get(typeId);
+    if (!now || (!before && typeStamps.size >= MAX_TYPE_STAMPS)) return;
+    const isChanged = before !== undefined && differ(before, now) === true;
+    if (before && !isChanged) return;
+    this.#learn({ typeStamps: new Map(typeStamps).set(typeId, now), generation: generation + (isChanged ? 1 : 0) });
   }
 
   #learn(known: Partial<Known>): void {
@@ -279,6 +306,8 @@ export class Program {
     );
   }
 }
+
+const isBlock = (id: number): boolean => id >>> 16 === AREA.dataBlock >>> 16;
 
 const stampsIn = ({ attributes }: PlusObject): readonly string[] =>
   CHANGED.map((stamp) => String(attributes.get(stamp)?.value.value ?? ""));

@@ -26,7 +26,7 @@ export const settingsSchema = z.strictObject({
     .max(3600)
     .default(30)
     .describe(
-      "Seconds between two looks at the list of all blocks, where symbols are read; the blocks that they are in are looked at behind each readout. 0: neither, another program is noticed when a variable fails",
+      "Seconds between two looks at the list of all blocks and at the types of tags and structures, where symbols are read; the blocks that they are in are looked at behind each readout. 0: neither, another program is noticed when a variable fails",
     ),
   check_symbols: z
     .boolean()
