@@ -79,9 +79,9 @@ export class SilentHelp {
     if (known) this.silent(help, known.words);
   }
 
-  /** It had no answer. `words`: a sentence that says what is missing now; undefined: nothing that a person would miss. */
-  silent(help: string, words: string | undefined): void {
-    const forMs = Math.min(LONGEST_MS, (this.#all.get(help)?.forMs ?? FIRST_MS / 2) * 2);
+  /** It had no answer. `words`: a sentence that says what is missing now; undefined: nothing that a person would miss. `longestMs`: it rests no longer. */
+  silent(help: string, words: string | undefined, longestMs = LONGEST_MS): void {
+    const forMs = Math.min(longestMs, (this.#all.get(help)?.forMs ?? FIRST_MS / 2) * 2);
     this.#keep(new Map(this.#all).set(help, { untilMs: this.#now() + forMs, forMs, words }));
   }
 

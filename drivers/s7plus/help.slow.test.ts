@@ -97,7 +97,24 @@ describe("a request that only helps and has no answer", () => {
     silent = false;
     expect(session.granted).toContain("20 variables in one request");
     expect(await read(session, ["Types.int"], ctx)).toEqual({ "Types.int": -7 });
-    expect(codesOf(session.warnings?.() ?? [])).toEqual(["help_silent"]);
+    expect([codesOf(session.warnings?.()), maxItemsOf(session)]).toEqual([["help_silent"], 20]);
+    const now = performance.now.bind(performance);
+    vi.spyOn(performance, "now").mockImplementation(() => now() + 61_000);
+    expect(await read(session, ["Types.int"], ctx)).toEqual({ "Types.int": -7 });
+    expect([codesOf(session.warnings?.()), maxItemsOf(session)]).toEqual([[], expect.toSatisfy((items: number) => items > 20)]);
+  });
+
+  it("fails the source where it is the look-up of symbols and no variable is read, and is tried whenever that is", async () => {
+    const ctx = context({ answerMs: ANSWER_MS, device: deviceMemory() });
+    const plc = await simulated();
+    plc.misbehave = ({ name }) => (name === "explore" ? { silent: true } : undefined);
+    const session = await open(plc, ctx, HMI);
+    await expect(read(session, ["Types.int"], ctx)).rejects.toMatchObject({ reason: { type: "TIMEOUT" } });
+    expect(session.alive()).toBe(true);
+    plc.misbehave = undefined;
+    expect(await read(session, ["Types.int"], ctx)).toEqual({ "Types.int": -7 });
+    plc.misbehave = ({ name }) => (name === "explore" ? { silent: true } : undefined);
+    expect(await read(session, ["Motor_DB.main.speed"], ctx)).toEqual({ "Motor_DB.main.speed": "no_answer" });
   });
 });
 

@@ -12,7 +12,7 @@ import { ATTRIBUTE, createSession, type Draft, getAttribute, readLimits, setAttr
 import { codeOf, isError, returnWords, s7plusError, sessionRefusal } from "./return-values.ts";
 
 /** Variables in one request, where the CPU does not say. */
-const DEFAULT_ITEMS = 20;
+export const DEFAULT_ITEMS = 20;
 /** More than fit in a request. */
 const MOST_ITEMS = 1000;
 /** Protection level: nothing is to be had without a log-in. */
@@ -26,7 +26,7 @@ const EXPORT = { bytes: 32, label: "EXPERIMENTAL_OMS" } as const;
 type KnownLogin = "legacy" | "new";
 const KEY = "login";
 
-const LIMITS: Help = {
+export const LIMITS: Help = {
   kind: "limits",
   words: `the PLC gives no answer to the question how many variables one request may have: the collector asks for ${DEFAULT_ITEMS} at once`,
 };
@@ -43,8 +43,8 @@ export interface OpenedSession {
   readonly id: number;
   /** What the CPU says it is. */
   readonly device: string | undefined;
-  /** Variables in one request that it takes. */
-  readonly maxItems: number;
+  /** Variables in one request that it takes; undefined: it gives no answer to that. */
+  readonly maxItems: number | undefined;
 }
 
 /**
@@ -53,6 +53,19 @@ export interface OpenedSession {
  */
 export function openSession(link: PlusLink, socket: TLSSocket, credentials: Credentials, ctx: DriverContext): Promise<OpenedSession> {
   return new Opening(link, socket, credentials, ctx).run();
+}
+
+/** Variables that the CPU takes in one request: few where it does not say; undefined: it gives no answer. Throws ReasonError: the session is lost. */
+export async function readLimit(link: PlusLink, session: number, help: SilentHelp, ctx: DriverContext): Promise<number | undefined> {
+  const parse = (cursor: Parameters<Take<unknown>>[1]): number => {
+    const [item] = parseItems(cursor, 1);
+    const limit = (item && "value" in item && numberOf(item.value)) || 0;
+    return limit >= 1 ? Math.min(limit, MOST_ITEMS) : DEFAULT_ITEMS;
+  };
+  return help.ask(
+    LIMITS,
+    async () => (await ask(link, ctx, "its limits", readLimits(session), parse, "help").catch(unlessRefused)) ?? DEFAULT_ITEMS,
+  );
 }
 
 /** The protection level that holds for the session now; undefined: the CPU does not say. Throws ReasonError: the session is lost. */
@@ -114,7 +127,7 @@ class Opening {
     this.#link.begin(id);
     await this.#ask("the set-up of the session", setUpSession(id, versionValue), () => undefined);
     this.#link.setUp();
-    const maxItems = await this.#readLimit(id);
+    const maxItems = await readLimit(this.#link, id, new SilentHelp(this.#ctx.device), this.#ctx);
     this.#ctx.loggingIn?.();
     await this.#logIn(id, device);
     return { id, device, maxItems };
@@ -123,19 +136,6 @@ class Opening {
   /** Throws ReasonError: the CPU refuses it. */
   #ask<T>(what: string, draft: Draft, parse: (cursor: Parameters<Take<T>>[1]) => T): Promise<T> {
     return ask(this.#link, this.#ctx, what, draft, parse);
-  }
-
-  /** A CPU that does not say takes few. */
-  async #readLimit(session: number): Promise<number> {
-    const help = new SilentHelp(this.#ctx.device);
-    const parse = (cursor: Parameters<Take<unknown>>[1]): number | undefined => {
-      const [item] = parseItems(cursor, 1);
-      return item && "value" in item ? numberOf(item.value) : undefined;
-    };
-    const limit = await help.ask(LIMITS, () =>
-      ask(this.#link, this.#ctx, "its limits", readLimits(session), parse, "help").catch(unlessRefused),
-    );
-    return limit !== undefined && limit >= 1 ? Math.min(limit, MOST_ITEMS) : DEFAULT_ITEMS;
   }
 
   async #logIn(session: number, device: string | undefined): Promise<void> {

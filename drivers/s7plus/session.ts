@@ -3,7 +3,7 @@ import type { S7plusDetails } from "../../src/model/details.ts";
 import { FaultError } from "../../src/model/fault.ts";
 import type { Reading } from "../../src/model/value.ts";
 import { type Warning, warning } from "../../src/model/warning.ts";
-import type { Confirmation, ConnectInput, Discovered, DriverContext, Endpoint, Point, Prepared, Session } from "../driver.ts";
+import type { Confirmation, ConnectInput, DeviceMemory, Discovered, DriverContext, Endpoint, Point, Prepared, Session } from "../driver.ts";
 import { NoAnswer } from "../lib/exchange.ts";
 import { Learned } from "../lib/learned.ts";
 import { type Help, SilentHelp } from "../lib/silent-help.ts";
@@ -13,7 +13,7 @@ import { BlockLooks } from "./block-looks.ts";
 import { Malformed } from "./cursor.ts";
 import { discover } from "./discover.ts";
 import { PlusLink } from "./link.ts";
-import { checkRights, type OpenedSession, openSession } from "./open-session.ts";
+import { checkRights, DEFAULT_ITEMS, LIMITS, type OpenedSession, openSession, readLimit } from "./open-session.ts";
 import { describePoint, describeRead, type PlusLimits, type PlusRead, plan } from "./plan.ts";
 import { Program } from "./program.ts";
 import { type ReadResult, readingsOf } from "./readings.ts";
@@ -40,6 +40,9 @@ const SYMBOLS: Help = {
   kind: "symbols",
   words: "the PLC gives no answer to the look-up of symbols: variables by their place are read, and symbols that were looked up before",
 };
+/** Variables wait for it, and a CPU that is busy may be silent several times. */
+const SYMBOLS_REST_MS = 60_000;
+const READ = "read in";
 const NOT_TOLD = new FaultError("no_answer", "the PLC gives no answer to the look-up of its symbol");
 
 const NOT_LOOKED_UP: Reading = { quality: "bad", fault: "no_answer", detail: "it was not looked up in the PLC's program" };
@@ -54,6 +57,11 @@ export class S7plusSession implements Session<PlusAddress, PlusRead, PlusLimits>
   /** A CPU may have less memory than it promises. */
   readonly #learned: Learned<{ readonly maxItems: number }>;
   readonly #tsap: string;
+  readonly #memory: DeviceMemory | undefined;
+  /** Epoch in which a variable was read; undefined: none was. */
+  #readEpoch: unknown;
+  /** Variables in one request, as the CPU says; undefined: it has not answered that yet. */
+  #told: number | undefined;
   #limits: PlusLimits;
   #drafts = new WeakMap<PlusRead, Draft>();
   /** By symbol and place: refused when all was looked up again last, and not read since. */
@@ -67,12 +75,15 @@ export class S7plusSession implements Session<PlusAddress, PlusRead, PlusLimits>
 
   private constructor(link: PlusLink, opened: OpenedSession, tsap: string, settings: S7plusSettings, ctx: DriverContext) {
     this.#tsap = tsap;
+    this.#memory = ctx.device;
+    this.#readEpoch = ctx.device?.get(READ);
     this.#help = new SilentHelp(ctx.device);
     this.#learned = new Learned(ctx.device, "sizes", { maxItems: Number.POSITIVE_INFINITY });
     this.#link = link;
     this.#opened = opened;
     this.#settings = settings;
-    this.#program = new Program(link, opened.id, opened.maxItems, ctx.device);
+    this.#told = opened.maxItems;
+    this.#program = new Program(link, opened.id, opened.maxItems ?? DEFAULT_ITEMS, ctx.device);
     this.#looks = new BlockLooks(this.#program, ctx.device);
     this.#limits = this.#limitsNow();
   }
@@ -103,7 +114,7 @@ export class S7plusSession implements Session<PlusAddress, PlusRead, PlusLimits>
   }
 
   #limitsNow(): PlusLimits {
-    return limitsFor(Math.min(this.#opened.maxItems, this.#learned.values.maxItems));
+    return limitsFor(Math.min(this.#told ?? DEFAULT_ITEMS, this.#learned.values.maxItems));
   }
 
   get epoch(): string {
@@ -112,8 +123,15 @@ export class S7plusSession implements Session<PlusAddress, PlusRead, PlusLimits>
 
   read(request: PlusRead, ctx: DriverContext): Promise<readonly Reading[]> {
     if (request.items.length === 0) return Promise.resolve(request.points.map(() => NOT_LOOKED_UP));
+    if (this.#told === undefined && this.#help.isDue(LIMITS.kind)) return this.#askLimit(ctx).then(() => this.read(request, ctx));
     if (request.hasSymbols && this.#isCheckDue()) return this.#checkAndRead(request, ctx);
     return this.#readNow(request, ctx);
+  }
+
+  /** A CPU that gave no answer when the session began may only have been busy. Throws ReasonError: the session is lost. */
+  async #askLimit(ctx: DriverContext): Promise<void> {
+    this.#told = await readLimit(this.#link, this.#opened.id, this.#help, ctx);
+    this.#limits = this.#limitsNow();
   }
 
   async *prepare(points: readonly Point<PlusAddress>[], ctx: DriverContext): AsyncGenerator<readonly Prepared<PlusAddress>[]> {
@@ -129,7 +147,9 @@ export class S7plusSession implements Session<PlusAddress, PlusRead, PlusLimits>
       );
     if (symbols.length === 0) return;
     const left = new Set(symbols);
-    if (this.#help.isDue(SYMBOLS.kind))
+    // Without any variable that is read the look-up is no help only: it is tried whenever the source is.
+    const isHelp = (): boolean => symbols.length < points.length || this.#readEpoch === this.epoch;
+    if (this.#help.isDue(SYMBOLS.kind) || !isHelp())
       try {
         this.#program.renewOld();
         if (this.#isListOld()) await this.#program.list(ctx);
@@ -143,7 +163,8 @@ export class S7plusSession implements Session<PlusAddress, PlusRead, PlusLimits>
         if (!(error instanceof NoAnswer)) throw error;
         // A PLC that answers nothing at all shows here.
         await checkRights(this.#link, this.#opened.id, ctx);
-        this.#help.silent(SYMBOLS.kind, SYMBOLS.words);
+        if (!isHelp()) throw error;
+        this.#help.silent(SYMBOLS.kind, SYMBOLS.words, SYMBOLS_REST_MS);
       }
     const retryAfterMs = Math.max(1000, this.#help.msLeft(SYMBOLS.kind));
     yield [...left].map((point) => ({ point, refusal: NOT_TOLD, retryAfterMs }));
@@ -161,11 +182,11 @@ export class S7plusSession implements Session<PlusAddress, PlusRead, PlusLimits>
 
   get granted(): string {
     const kind = this.#tsap === ENGINEERING ? "an engineering station's connection" : "a panel's connection";
-    return `${kind} (${this.#tsap}), ${countOf(this.#opened.maxItems, "variable")} in one request`;
+    return `${kind} (${this.#tsap}), ${countOf(this.#told ?? DEFAULT_ITEMS, "variable")} in one request`;
   }
 
   warnings(): readonly Warning[] {
-    const { maxItems } = this.#opened;
+    const maxItems = this.#told ?? DEFAULT_ITEMS;
     const found: Warning[] = [...this.#help.warnings()];
     if (this.#tsap === ENGINEERING)
       found.push(
@@ -283,6 +304,7 @@ export class S7plusSession implements Session<PlusAddress, PlusRead, PlusLimits>
     { readings, moved, denied }: ReadResult,
     ctx: DriverContext,
   ): readonly Reading[] | Promise<readonly Reading[]> {
+    if (readings.some(({ quality }) => quality !== "bad")) this.#noteRead();
     this.#acquit(request, moved);
     if (moved.length > 0) this.#lookAgain(request, moved);
     const isDoubtful = denied === request.points.length && performance.now() - (this.#rightsAskedMs ?? -RIGHTS_AGAIN_MS) >= RIGHTS_AGAIN_MS;
@@ -298,6 +320,13 @@ export class S7plusSession implements Session<PlusAddress, PlusRead, PlusLimits>
     this.#rightsAskedMs = performance.now();
     await checkRights(this.#link, this.#opened.id, ctx);
     return readings;
+  }
+
+  /** A variable was read in this program, in this session or one before it. */
+  #noteRead(): void {
+    if (this.#readEpoch === this.epoch) return;
+    this.#readEpoch = this.epoch;
+    this.#memory?.set(READ, this.epoch);
   }
 
   /** What is read again after a look-up is looked up another time when it moves another time. */

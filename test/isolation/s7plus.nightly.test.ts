@@ -173,7 +173,7 @@ describe.concurrent("a CPU that ends what is under way", () => {
 
 describe.concurrent("limits that shrink", () => {
   it(
-    "are followed in the session that is open, and left when they are back",
+    "are followed in the session that is open, and kept in the next one for a while",
     async ({ onTestFinished }) => {
       const plant = await start(onTestFinished);
       await plant.until(() => plant.isWhole());
@@ -187,7 +187,7 @@ describe.concurrent("limits that shrink", () => {
       plant.plc.drop();
       await plant.readoutsUntilWhole();
       await plant.readouts(2);
-      expect([plant.last?.asked.reads, plant.plc.violations]).toEqual([fresh, []]);
+      expect([plant.last?.asked.reads, plant.plc.violations]).toEqual([reads, []]);
     },
     TEST_MS,
   );
@@ -372,6 +372,10 @@ const TROUBLES: readonly Trouble[] = [
     },
   },
 ];
+/** Troubles whose effect holds for a minute and more: no memory for a request, no word on its size when a session began. */
+const HOLDS_ON = ["no memory", "a few items", "silent"];
+const readsAfter = (troubles: readonly Trouble[]): unknown =>
+  troubles.some(({ name }) => HOLDS_ON.includes(name)) ? expect.toSatisfy((reads: number) => reads >= fresh) : fresh;
 const SEVERAL = 15;
 /** This many plants at once: each costs TLS handshakes. */
 const AT_ONCE = 32;
@@ -393,7 +397,7 @@ describe("troubles at once", () => {
       const outcomes: unknown[] = [];
       for (let at = 0; at < scenarios.length; at += AT_ONCE)
         outcomes.push(...(await Promise.all(scenarios.slice(at, at + AT_ONCE).map(play))));
-      expect(outcomes).toEqual(scenarios.map((troubles) => wellAfter(troubles, { reads: fresh, explores: 0 })));
+      expect(outcomes).toEqual(scenarios.map((troubles) => wellAfter(troubles, { reads: readsAfter(troubles), explores: 0 })));
     },
   );
 });

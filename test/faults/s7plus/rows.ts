@@ -343,10 +343,9 @@ const session: readonly Row[] = [
   },
   {
     group: "session",
-    what: "the look-up of symbols has no answer (places are read)",
-    fault: "no_answer",
-    scope: "points",
-    detail: /no answer to the look-up of its symbol/,
+    what: "the look-up of symbols has no answer, and no variable is read yet",
+    reason: "TIMEOUT",
+    detail: /the list of its blocks/,
     run: from(exploring({ silent: true })),
   },
   {
