@@ -1,4 +1,4 @@
-import { afterEach, beforeEach, expect, it } from "vitest";
+import { afterEach, beforeEach, expect, it, vi } from "vitest";
 import { deviceMemory } from "../../test/support/driver-context.ts";
 import { connect, context, detailsOf, readTexts } from "../../test/support/opcua.ts";
 import { Cursor, dataValue, double } from "../../test/support/opcua-wire/bytes.ts";
@@ -16,6 +16,7 @@ beforeEach(async () => {
   server.nodes.set("ns=2;s=good", dataValue({ value: double(1.5) }));
 });
 afterEach(async () => {
+  vi.restoreAllMocks();
   for (const session of sessions.splice(0)) await session.close();
   await server.close();
 });
@@ -61,11 +62,24 @@ it("reads by numbers of namespaces where the server does not list them", async (
   expect(session.alive()).toBe(true);
 });
 
-it("does not read by numbers whose namespaces it knows from before", async () => {
+it("asks a server that does not list its namespaces again in a new session, a minute later", async () => {
+  misbehave([NAMESPACES], silence);
+  const device = deviceMemory();
+  const { session } = await open(device);
+  server.answers.delete("Read");
+  const now = performance.now.bind(performance);
+  vi.spyOn(performance, "now").mockImplementation(() => now() + 61_000);
+  expect(session.alive()).toBe(false);
+  expect((await open(device)).values).toEqual([1.5, 1.5]);
+});
+
+it("fails where a server gives no answer that told its namespaces before, and reads as soon as it answers", async () => {
   const device = deviceMemory();
   expect((await open(device)).values).toEqual([1.5, 1.5]);
   misbehave([NAMESPACES], silence);
-  expect((await open(device)).values).toEqual(["no_answer", "no_answer"]);
+  for (let i = 0; i < 2; i++) await expect(open(device)).rejects.toMatchObject({ reason: { type: "TIMEOUT" } });
+  server.answers.delete("Read");
+  expect((await open(device)).values).toEqual([1.5, 1.5]);
 });
 
 it("fails where the server refuses to be read, with the server's words", async () => {

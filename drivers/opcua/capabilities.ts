@@ -58,11 +58,15 @@ const [WHOLE, LIST] = [
   ],
 ] as const;
 
+/** True: a server that gave no answer to the question for its namespaces may be asked again, which a new session does. */
+export const isListDue = ({ namespaces }: Capabilities, help: SilentHelp): boolean => namespaces === undefined && help.isDue(LIST[0]);
+
 /**
- * Values can be read without them: a server that gives no answer is asked for its namespaces alone, and is then read as it is. Throws ReasonError:
- * the session has failed, or nothing is answered at all; FaultError: the server refuses to be read.
+ * Values can be read without them: a server that gives no answer is asked for its namespaces alone, and is then read as it is. `hasTold`: it told
+ * its namespaces before, so that without an answer the session fails. Throws ReasonError: the session has failed, or nothing is answered at all;
+ * FaultError: the server refuses to be read.
  */
-export async function readCapabilities(read: Read, help: SilentHelp, ctx: CallContext): Promise<Capabilities> {
+export async function readCapabilities(read: Read, help: SilentHelp, hasTold: boolean, ctx: CallContext): Promise<Capabilities> {
   const ask = async (names: readonly NodeName[], bound: CallContext): Promise<Found> => {
     const values: RawValue[] = [];
     const nodes = names.map(nodeOf);
@@ -89,7 +93,8 @@ export async function readCapabilities(read: Read, help: SilentHelp, ctx: CallCo
   };
   const whole = await askAside(WHOLE, Object.keys(NODES) as NodeName[]);
   if (whole) help.answered(LIST[0]);
-  const found = whole ?? (await askAside(LIST, ["namespaces", "startTime"])) ?? {};
+  const list: readonly NodeName[] = ["namespaces", "startTime"];
+  const found = whole ?? (await (hasTold ? ask(list, ctx) : askAside(LIST, list))) ?? {};
   // A server that answers nothing is away, and has none of these habits.
   if (silent.length > 0 && !found.namespaces) await ask(["state"], ctx);
   for (const [kind, words] of silent) help.silent(kind, words);
@@ -97,8 +102,8 @@ export async function readCapabilities(read: Read, help: SilentHelp, ctx: CallCo
     const value: unknown = found[name]?.value;
     return typeof value === "number" && Number.isInteger(value) && value > 0 ? value : 0;
   };
-  const list: unknown = found.namespaces?.value;
-  const uris = Array.isArray(list) ? list.slice(0, MAX_NAMESPACES).map((uri: unknown) => (typeof uri === "string" ? uri : null)) : [];
+  const told: unknown = found.namespaces?.value;
+  const uris = Array.isArray(told) ? told.slice(0, MAX_NAMESPACES).map((uri: unknown) => (typeof uri === "string" ? uri : null)) : [];
   return {
     namespaces: found.namespaces && uris,
     startTime: startTimeOf(found.startTime?.value),

@@ -14,7 +14,7 @@ import { openTcp } from "../lib/tcp.ts";
 import { isCounted, type OpcuaAddress, type ResolvedAddress } from "./address.ts";
 import type { ReadAnswer } from "./answers.ts";
 import type { RawValue } from "./binary.ts";
-import { type Capabilities, readCapabilities, stateNode } from "./capabilities.ts";
+import { type Capabilities, isListDue, readCapabilities, stateNode } from "./capabilities.ts";
 import type { CallContext, Channel } from "./client.ts";
 import type { OpenedSession } from "./create-session.ts";
 import { discover } from "./discover.ts";
@@ -89,7 +89,8 @@ async function connectTo({ input, endpoint }: Candidate, ctx: DriverContext, kep
   );
   try {
     const help = new SilentHelp(ctx.device);
-    const capabilities = await readCapabilities(async (nodes, bound) => (await readNodes(opened, nodes, bound)).values, help, ctx);
+    const read = async (nodes: readonly ReadValueId[], bound: CallContext) => (await readNodes(opened, nodes, bound)).values;
+    const capabilities = await readCapabilities(read, help, server.facts.firstNamespaces !== undefined, ctx);
     return new OpcuaSession(opened, { ...capabilities, help }, server, { input, keptUrl: keptUrl ?? details.endpoint_url }, ctx);
   } catch (error) {
     await closeSession(opened, server);
@@ -372,7 +373,8 @@ class OpcuaSession implements Session<OpcuaAddress, OpcuaRead, Limits> {
   /** False also where the trust in an expired certificate is over: the next session says so. */
   alive(): boolean {
     const { channel, life } = this.#opened;
-    return channel.alive() && !(life && isTrustOver(life, Date.now())) && !this.#isToChoose;
+    const isToAskAgain = isListDue(this.#capabilities, this.#capabilities.help);
+    return channel.alive() && !(life && isTrustOver(life, Date.now())) && !this.#isToChoose && !isToAskAgain;
   }
 
   get serviceLevel(): number | undefined {
