@@ -3,40 +3,14 @@ import { describe, expect, it } from "vitest";
 import { sleep } from "../../src/base/timer.ts";
 import { silentLog } from "../../src/model/context.ts";
 import { ReasonError } from "../../src/model/reason.ts";
+import { fakeConnection } from "../../test/support/fake-connection.ts";
 import type { DriverContext } from "../driver.ts";
 import type { Connection } from "./connection.ts";
 import { Exchange, type Framing } from "./exchange.ts";
 
-/** A connection without a socket: what it was told and what it wrote. */
-function fakeConnection() {
-  let failure: ReasonError | undefined;
-  let receive: (chunk: Buffer) => void = () => {};
-  const listeners: ((failure: ReasonError) => void)[] = [];
-  const written: Buffer[] = [];
-  const how: string[] = [];
-  const connection: Connection = {
-    withhold: () => {},
-    where: "plc:502",
-    failure: () => failure,
-    alive: () => failure === undefined,
-    write: (bytes) => written.push(Buffer.from(bytes)) > 0,
-    gather: () => {},
-    drained: async () => {},
-    pause: () => {},
-    resume: () => {},
-    onBytes: (receiver) => {
-      receive = receiver ?? (() => {});
-    },
-    onLost: (listener) => void listeners.push(listener),
-    fail(reason, way) {
-      if (failure) return;
-      failure = reason;
-      how.push(way);
-      for (const listener of listeners) listener(reason);
-    },
-    close: async () => {},
-  };
-  return { connection, written, how, receive: (...bytes: number[]) => receive(Buffer.from(bytes)) };
+function connected() {
+  const fake = fakeConnection("plc:502");
+  return { ...fake, receive: (...bytes: number[]) => fake.receive(Buffer.from(bytes)) };
 }
 
 /** Frames of one length byte and as many more; 0xee in a frame is wrong, 0 or above 8 is out of sync, only 'r' (0x72) reads. */
@@ -66,7 +40,7 @@ const what = () => "register 7";
 
 describe("fence", () => {
   it("lets a request that reads pass and refuses all else: nothing is written, the connection is destroyed", () => {
-    const { connection, written, how } = fakeConnection();
+    const { connection, written, how } = connected();
     const exchange = new Exchange(connection, undefined, framing([]));
     exchange.send(Buffer.of(0x72, 1));
     expect(written).toEqual([Buffer.of(0x72, 1)]);
@@ -84,7 +58,7 @@ describe("frames", () => {
     const stream = [2, 10, 11, 1, 12, 3, 13, 14, 15];
     for (let a = 0; a <= stream.length; a++)
       for (let b = a; b <= stream.length; b++) {
-        const { connection, receive } = fakeConnection();
+        const { connection, receive } = connected();
         const frames: number[][] = [];
         new Exchange(connection, undefined, framing(frames));
         for (const part of [stream.slice(0, a), stream.slice(a, b), stream.slice(b)]) receive(...part);
@@ -97,7 +71,7 @@ describe("frames", () => {
   });
 
   it("keeps nothing of the buffer that it was given", () => {
-    const { connection } = fakeConnection();
+    const { connection } = connected();
     const frames: number[][] = [];
     let receive: (chunk: Buffer) => void = () => {};
     const onBytes: Connection["onBytes"] = (take) => {
@@ -116,7 +90,7 @@ describe("frames", () => {
     [[1, 5, 200], "length 200"],
     [[2, 5, 0xee, 1, 7], "a byte ee"],
   ])("says at once that %j is out of sync, and takes nothing after it", async (bytes, why) => {
-    const { connection, how, receive } = fakeConnection();
+    const { connection, how, receive } = connected();
     const frames: number[][] = [];
     const exchange = new Exchange(connection, undefined, framing(frames));
     const request = exchange.request(context(), what, () => {});
@@ -132,7 +106,7 @@ describe("frames", () => {
   });
 
   const withBug = () => {
-    const { connection, receive } = fakeConnection();
+    const { connection, receive } = connected();
     const exchange = new Exchange(
       connection,
       undefined,
@@ -160,7 +134,7 @@ describe("frames", () => {
   });
 
   it("hands the stream over with what it has of the next frame", () => {
-    const { connection, receive } = fakeConnection();
+    const { connection, receive } = connected();
     const frames: number[][] = [];
     const exchange = new Exchange(connection, undefined, framing(frames));
     receive(1, 5, 3, 16, 3);
@@ -170,7 +144,7 @@ describe("frames", () => {
   });
 
   it("hands over from within the frame that ends its part, and takes nothing after it", () => {
-    const { connection, receive } = fakeConnection();
+    const { connection, receive } = connected();
     const frames: number[][] = [];
     let rest: Buffer | undefined;
     const exchange = new Exchange(
@@ -186,7 +160,7 @@ describe("frames", () => {
   });
 
   it("gives copies of every frame to the tap, both ways", () => {
-    const { connection, receive } = fakeConnection();
+    const { connection, receive } = connected();
     const tapped: [string, number[]][] = [];
     const exchange = new Exchange(connection, (direction, frame) => tapped.push([direction, [...frame]]), framing([]));
     exchange.send(Buffer.of(0x72, 1));
@@ -202,7 +176,7 @@ describe("frames", () => {
 
 describe("request", () => {
   it("ends with its answer or refusal, whichever is first", async () => {
-    const exchange = new Exchange(fakeConnection().connection, undefined, framing([]));
+    const exchange = new Exchange(connected().connection, undefined, framing([]));
     const answered = exchange.request<number>(context(), what, (answer, refuse) => {
       answer(1);
       refuse(new Error("too late"));
@@ -218,7 +192,7 @@ describe("request", () => {
   });
 
   it("ends without an answer in time: TIMEOUT names the request, the connection is closed", async () => {
-    const { connection, how } = fakeConnection();
+    const { connection, how } = connected();
     const exchange = new Exchange(connection, undefined, framing([]));
     const ctx = context(undefined, 20);
     await expect(exchange.request(ctx, what, () => {})).rejects.toMatchObject({
@@ -230,7 +204,7 @@ describe("request", () => {
   });
 
   it("has its time again with each part of an answer that arrives, and no more than that", async () => {
-    const { connection, receive } = fakeConnection();
+    const { connection, receive } = connected();
     let settle: (value: number) => void = () => {};
     const exchange = new Exchange(
       connection,
@@ -255,7 +229,7 @@ describe("request", () => {
   });
 
   it("has its time again where the driver says that what came is a part of the answer; other frames give it none", async () => {
-    const { connection, receive } = fakeConnection();
+    const { connection, receive } = connected();
     const frames: number[][] = [];
     const exchange = new Exchange(
       connection,
@@ -274,7 +248,7 @@ describe("request", () => {
   });
 
   it("gives no more time to a device that dribbles", async () => {
-    const { connection, receive } = fakeConnection();
+    const { connection, receive } = connected();
     const exchange = new Exchange(connection, undefined, { ...framing([]), progressBytes: 4, frameLength: () => 9 });
     const began = performance.now();
     const request = exchange.request(context(undefined, 500), what, () => {});
@@ -285,7 +259,7 @@ describe("request", () => {
   });
 
   it("is not prolonged beyond the signal by parts that never end", async () => {
-    const { connection, receive } = fakeConnection();
+    const { connection, receive } = connected();
     const exchange = new Exchange(connection, undefined, { ...framing([]), frameLength: () => 9 });
     const request = exchange.request(context(AbortSignal.timeout(300), 200), what, () => {});
     const dribble = setInterval(() => receive(0), 50);
@@ -294,7 +268,7 @@ describe("request", () => {
   });
 
   it("ends with the connection's loss, all at once", async () => {
-    const { connection } = fakeConnection();
+    const { connection } = connected();
     const exchange = new Exchange(connection, undefined, framing([]));
     const both = [exchange.request(context(), what, () => {}), exchange.request(context(), what, () => {})];
     const reset = new ReasonError("CONNECTION_RESET", "read ECONNRESET");
@@ -303,7 +277,7 @@ describe("request", () => {
   });
 
   it("ends with the signal; one that aborts between requests hurts nothing", async () => {
-    const { connection, how } = fakeConnection();
+    const { connection, how } = connected();
     const exchange = new Exchange(connection, undefined, framing([]));
     const stop = new AbortController();
     await exchange.request<number>(context(stop.signal), what, (answer) => answer(1));
@@ -319,7 +293,7 @@ describe("request", () => {
   });
 
   it("leaves the end of the connection to a protocol that ends it in its own way, which may still send", async () => {
-    const { connection, written } = fakeConnection();
+    const { connection, written } = connected();
     const stop = new AbortController();
     let last: Promise<void> | undefined;
     const exchange: Exchange = new Exchange(connection, undefined, {
@@ -340,7 +314,7 @@ describe("request", () => {
   });
 
   it("listens once to a signal for all its requests, and to no signal it has left", async () => {
-    const { connection } = fakeConnection();
+    const { connection } = connected();
     const exchange = new Exchange(connection, undefined, framing([]));
     const [first, second] = [new AbortController().signal, new AbortController().signal];
     for (let i = 0; i < 5; i++) await exchange.request<number>(context(first), what, (answer) => answer(1));
@@ -352,7 +326,7 @@ describe("request", () => {
   });
 
   it("allows no more in flight than the framing says", async () => {
-    const { connection } = fakeConnection();
+    const { connection } = connected();
     const exchange = new Exchange(connection, undefined, framing([]));
     for (let i = 0; i < 2; i++) exchange.request(context(), what, () => {}).catch(() => {});
     await expect(exchange.request(context(), what, () => {})).rejects.toMatchObject({

@@ -13,6 +13,8 @@ export interface Help {
   readonly kind: string;
   /** A sentence that says what is missing where it has no answer; undefined: nothing that a person would miss. */
   readonly words: string | undefined;
+  /** Without an answer it rests no longer than this, because something waits for it. Absent: an hour. */
+  readonly longestMs?: number;
 }
 
 /** One that had no answer. */
@@ -40,7 +42,7 @@ export class SilentHelp {
   }
 
   /** Undefined: it has no answer, or had none a short while ago. Throws what `request`, of the purpose `help`, throws otherwise. */
-  async ask<T>({ kind, words }: Help, request: () => Promise<T>): Promise<T | undefined> {
+  async ask<T>({ kind, words, longestMs }: Help, request: () => Promise<T>): Promise<T | undefined> {
     if (!this.isDue(kind)) return undefined;
     try {
       const answer = await request();
@@ -48,7 +50,7 @@ export class SilentHelp {
       return answer;
     } catch (error) {
       if (error instanceof NoAnswer) {
-        this.silent(kind, words);
+        this.silent(kind, words, longestMs);
         return undefined;
       }
       // A refusal is an answer; with the connection lost, nothing is known.
@@ -79,7 +81,7 @@ export class SilentHelp {
     if (known) this.silent(help, known.words);
   }
 
-  /** It had no answer. `words`: a sentence that says what is missing now; undefined: nothing that a person would miss. `longestMs`: it rests no longer. */
+  /** It had no answer. See Help. */
   silent(help: string, words: string | undefined, longestMs = LONGEST_MS): void {
     const forMs = Math.min(longestMs, (this.#all.get(help)?.forMs ?? FIRST_MS / 2) * 2);
     this.#keep(new Map(this.#all).set(help, { untilMs: this.#now() + forMs, forMs, words }));

@@ -1,6 +1,7 @@
 import { expect, it } from "vitest";
 import { silentLog } from "../../src/model/context.ts";
 import { parseDataType } from "../../src/model/value.ts";
+import { fakeConnection } from "../../test/support/fake-connection.ts";
 import type { Connection } from "../lib/connection.ts";
 import { parseAddress } from "./address.ts";
 import { FirstRequest } from "./first-request.ts";
@@ -9,41 +10,21 @@ import { limitsOf, plan } from "./plan.ts";
 import { settingsSchema } from "./settings.ts";
 
 /** A connection whose peer answers each register with its number, in the next turn and the last request first. */
-function answering(): Connection & { readonly transactions: Set<number> } {
-  let receive: (chunk: Buffer) => void = () => {};
+function answering(where: string): { readonly connection: Connection; readonly transactions: Set<number> } {
   let waiting: Buffer[] = [];
   const transactions = new Set<number>();
+  const { connection, receive } = fakeConnection(where, (bytes) => {
+    if (waiting.length === 0) setImmediate(answerAll);
+    waiting.push(bytes);
+    transactions.add(bytes.readUInt16BE(0));
+  });
   const answerAll = () => {
     const requests = waiting.reverse();
     waiting = [];
     for (const request of requests)
       receive(Buffer.concat([request.subarray(0, 4), Buffer.of(0, 5), request.subarray(6, 8), Buffer.of(2), request.subarray(8, 10)]));
   };
-  return {
-    transactions,
-    where: "plc:502",
-    failure: () => undefined,
-    alive: () => true,
-    write(bytes) {
-      if (waiting.length === 0) setImmediate(answerAll);
-      waiting.push(Buffer.from(bytes));
-      transactions.add(Buffer.from(bytes).readUInt16BE(0));
-      return true;
-    },
-    withhold: () => {},
-    gather: () => {},
-    drained: async () => {},
-    onBytes(receiver) {
-      receive = receiver ?? receive;
-    },
-    pause() {},
-    resume() {},
-    onLost() {},
-    fail(failure) {
-      throw failure;
-    },
-    close: async () => {},
-  };
+  return { connection, transactions };
 }
 
 it("answers stay with their requests when the transaction ids begin again", async () => {
@@ -53,7 +34,7 @@ it("answers stay with their requests when the transaction ids begin again", asyn
     if (!request) throw new Error("nothing planned");
     return request;
   });
-  const connection = answering();
+  const { connection, transactions } = answering("plc:502");
   const { read } = linkModbus(tcpCarrier(connection, { log: silentLog }, new FirstRequest({}, false)), "tcp");
   const ctx = { signal: new AbortController().signal, log: silentLog, timeouts: { nameMs: 5000, connectMs: 5000, answerMs: 5000 } };
   const reads = 70_000;
@@ -67,7 +48,7 @@ it("answers stay with their requests when the transaction ids begin again", asyn
   };
   await Promise.all(Array.from({ length: 16 }, (_, first) => lane(first)));
   expect(wrong).toBe(0);
-  expect(connection.transactions.size).toBe(65_536);
+  expect(transactions.size).toBe(65_536);
 });
 
 it("transaction ids go on across the connections of a device, and each device has its own", async () => {
@@ -78,10 +59,10 @@ it("transaction ids go on across the connections of a device, and each device ha
   if (!request) throw new Error("nothing planned");
   const ctx = { signal: new AbortController().signal, log: silentLog, timeouts: { nameMs: 5000, connectMs: 5000, answerMs: 5000 } };
   const used = async (where: string) => {
-    const connection = { ...answering(), where };
+    const { connection, transactions } = answering(where);
     const { read } = linkModbus(tcpCarrier(connection, { log: silentLog }, new FirstRequest({}, false)), "tcp");
     for (let i = 0; i < 3; i++) await read(request, ctx);
-    return [...connection.transactions];
+    return [...transactions];
   };
   expect(await used("gateway:502")).toEqual([1, 2, 3]);
   expect(await used("gateway:502")).toEqual([4, 5, 6]);

@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import type { ReasonError } from "../../src/model/reason.ts";
 import { driverContext } from "../../test/support/driver-context.ts";
+import { fakeConnection } from "../../test/support/fake-connection.ts";
 import type { Connection } from "../lib/connection.ts";
 import driver from "./driver.ts";
 import type { IdlessFraming } from "./idless.ts";
@@ -14,38 +14,12 @@ import { checksum } from "./simulator.ts";
 /** Makes the bytes that come for a request, in the parts in which they come. */
 type Device = (request: Buffer) => readonly Uint8Array[];
 
-function connectionTo(where: string, device: Device): Connection {
-  let receive: (chunk: Buffer) => void = () => {};
-  let failure: ReasonError | undefined;
-  const listeners: ((failure: ReasonError) => void)[] = [];
-  const fail = (why: ReasonError): void => {
-    failure ??= why;
-    for (const listener of listeners.splice(0)) listener(why);
-  };
-  return {
-    where,
-    failure: () => failure,
-    alive: () => failure === undefined,
-    write(bytes) {
-      const request = Buffer.from(bytes);
-      setImmediate(() => {
-        for (const part of device(request)) receive(Buffer.from(part));
-      });
-      return true;
-    },
-    withhold: () => {},
-    gather: () => {},
-    drained: async () => {},
-    onBytes(receiver) {
-      receive = receiver ?? receive;
-    },
-    pause() {},
-    resume() {},
-    onLost: (listener) => void listeners.push(listener),
-    fail,
-    close: async () => {},
-  };
-}
+const connectionTo = (where: string, device: Device): Connection =>
+  fakeConnection(where, (request, receive) => {
+    setImmediate(() => {
+      for (const part of device(request)) receive(part);
+    });
+  }).connection;
 
 let devices = 0;
 function open(framing: IdlessFraming, device: Device, answerMs = 30): { carrier: ModbusCarrier; read(address: string): Promise<unknown> } {

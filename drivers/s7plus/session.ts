@@ -39,9 +39,9 @@ export const endpointOf = ({ host, port }: S7plusDetails): Endpoint => ({ host, 
 const SYMBOLS: Help = {
   kind: "symbols",
   words: "the PLC gives no answer to the look-up of symbols: variables by their place are read, and symbols that were looked up before",
+  // Variables wait for it, and a CPU that is busy may be silent several times.
+  longestMs: 60_000,
 };
-/** Variables wait for it, and a CPU that is busy may be silent several times. */
-const SYMBOLS_REST_MS = 60_000;
 const READ = "read in";
 const NOT_TOLD = new FaultError("no_answer", "the PLC gives no answer to the look-up of its symbol");
 
@@ -164,7 +164,7 @@ export class S7plusSession implements Session<PlusAddress, PlusRead, PlusLimits>
         // A PLC that answers nothing at all shows here.
         await checkRights(this.#link, this.#opened.id, ctx);
         if (!isHelp()) throw error;
-        this.#help.silent(SYMBOLS.kind, SYMBOLS.words, SYMBOLS_REST_MS);
+        this.#help.silent(SYMBOLS.kind, SYMBOLS.words, SYMBOLS.longestMs);
       }
     const retryAfterMs = Math.max(1000, this.#help.msLeft(SYMBOLS.kind));
     yield [...left].map((point) => ({ point, refusal: NOT_TOLD, retryAfterMs }));
