@@ -5,9 +5,9 @@ export interface FakeConnection {
   readonly connection: Connection;
   /** Copies of all that was written. */
   readonly written: readonly Buffer[];
-  /** How it was declared lost. */
+  /** Ways in which it was declared lost. */
   readonly how: readonly ("destroy" | "close")[];
-  /** What the peer sends. */
+  /** Gives the connection bytes of its peer. */
   receive(bytes: Uint8Array): void;
 }
 
