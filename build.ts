@@ -1,4 +1,4 @@
-import { cpSync, mkdirSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { cpSync, mkdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import path from "node:path";
 import { type BuildOptions, build, type Metafile, type Plugin } from "esbuild";
 import { bundleConsole } from "./package/console.ts";
@@ -9,8 +9,15 @@ import type { AddOnName } from "./src/commands/io.ts";
 
 const ROOT = import.meta.dirname;
 
-/** Each has its entry at src/threads/<name>/worker.ts. */
-const THREADS = ["store", "delivery", "serving", "session", "api", "page"];
+const workerEntry = (name: string) => ({ in: `src/threads/${name}/worker.ts`, out: `threads/${name}/worker` });
+const MAIN = "src/main.ts";
+/** The verbs, and the workers that start when they are needed. */
+const ENTRIES = [{ in: MAIN, out: "cli" }, ...["serving", "session", "page"].map(workerEntry)];
+/** What starts with the service, and what the program of each runs in addition from the start on. */
+const SERVICE: readonly AloneEntry[] = [
+  { in: MAIN, out: "service", first: ["src/commands/service/run.ts", "src/run.ts"] },
+  ...["store", "delivery", "api"].map(workerEntry),
+];
 /** Packages with a native part, which cannot be bundled, and what a device needs of them. `ARCH` stands for the architecture. */
 const NATIVE: readonly { readonly name: string; readonly parts: readonly string[] }[] = [
   { name: "better-sqlite3", parts: ["package.json", "LICENSE", "lib", "prebuilds/linux-ARCH.node"] },
@@ -62,21 +69,86 @@ export async function bundle({ out, arch, packageDir, version }: BundleOptions):
 /** The bundle without the packages with a native part: nothing in it depends on the architecture. */
 export async function bundleProgram({ out, packageDir, version }: Omit<BundleOptions, "arch">): Promise<Metafile> {
   rmSync(out, { recursive: true, force: true });
-  const { metafile } = await build({
-    ...COMMON,
-    entryPoints: ["src/main.ts", ...THREADS.map((name) => `src/threads/${name}/worker.ts`)],
-    outbase: "src",
-    outdir: out,
-    // proper-lockfile is one of the ways in which node-opcua's mutex can lock, and not the one that it takes.
-    external: ["better-sqlite3", "proper-lockfile"],
-    plugins: pluginsFor(version),
-  });
+  const options = { ...COMMON, external: EXTERNAL, outdir: out, plugins: pluginsFor(version) };
+  const shared = await build({ ...options, entryPoints: ENTRIES });
+  const alone = await Promise.all(SERVICE.map((entry) => bundleAlone(entry, options, shared.metafile)));
+  const parts = [shared.metafile, ...alone, await bundleConsole(path.join(out, "page"))];
+  const metafile: Metafile = { inputs: {}, outputs: {} };
+  for (const { inputs, outputs } of parts) {
+    Object.assign(metafile.inputs, inputs);
+    Object.assign(metafile.outputs, outputs);
+  }
+  writeFileSync(path.join(out, "main.js"), START);
   copyOpcuaFiles(metafile, out, packageDir);
   mkdirSync(path.join(out, "help"));
   for (const [topic, { file }] of Object.entries(HELP_TOPICS)) cpSync(path.join(ROOT, file), path.join(out, "help", topic));
-  const console = await bundleConsole(path.join(out, "page"));
   writePackageFile(out);
-  return { inputs: { ...metafile.inputs, ...console.inputs }, outputs: { ...metafile.outputs, ...console.outputs } };
+  return metafile;
+}
+
+/** proper-lockfile is one of the ways in which node-opcua's mutex can lock, and not the one that it takes. */
+const EXTERNAL = ["better-sqlite3", "proper-lockfile"];
+const START = 'void import(process.argv[2] === "run" ? "./service.js" : "./cli.js");\n';
+
+interface AloneEntry {
+  readonly in: string;
+  readonly out: string;
+  /** What it would load right after its start. */
+  readonly first?: readonly string[];
+}
+
+/** What these do not load: verbs, and node-opcua, which runs in workers of its own. The files of `shared` have it. */
+const ELSEWHERE = /^src\/commands\/|^node_modules\/node-opcua/;
+
+/**
+ * An entry with all that it loads to start in one file: in a hundred, as what several entries share is cut, a start takes 20 % more CPU and the
+ * service 10 MiB more. What it loads later, such as a driver, imports that file, so that the bundler cuts nothing off it for their sake.
+ */
+async function bundleAlone(
+  entry: AloneEntry,
+  options: typeof COMMON & { readonly outdir: string; readonly plugins: Plugin[] },
+  shared: Metafile,
+): Promise<Metafile> {
+  const { inputs, outputs } = shared;
+  const fileOf = new Map(
+    Object.entries(outputs).flatMap(([file, { entryPoint }]) => (entryPoint === undefined ? [] : [[entryPoint, file] as const])),
+  );
+  const later = new Set<string>();
+  const alone: Plugin = {
+    name: "alone",
+    setup({ onResolve, onLoad, resolve }) {
+      onResolve({ filter: /^\./ }, async ({ path: name, kind, resolveDir, pluginData }) => {
+        if (kind !== "dynamic-import" || pluginData === ASKED) return undefined;
+        const found = path.relative(ROOT, (await resolve(name, { kind, resolveDir, pluginData: ASKED })).path);
+        if (entry.first?.includes(found)) return undefined;
+        const file = fileOf.get(found);
+        const isElsewhere = reachedFrom(inputs, found).some((input) => ELSEWHERE.test(input));
+        return file !== undefined && isElsewhere ? { path: `./${path.basename(file)}`, external: true } : undefined;
+      });
+      onLoad({ filter: /\.ts$/ }, ({ path: file }) => {
+        const own = path.relative(ROOT, file);
+        const more = own === entry.in ? (entry.first ?? []) : later.has(own) ? [entry.in] : [];
+        if (more.length === 0) return undefined;
+        const imports = more.map((one) => `import ${JSON.stringify(path.join(ROOT, one))};`);
+        return { contents: [readFileSync(file, "utf8"), ...imports].join("\n"), loader: "ts" };
+      });
+    },
+  };
+  const own = { ...options, entryPoints: [{ in: entry.in, out: entry.out }], plugins: [alone, ...options.plugins] };
+  // The first build says what is loaded later.
+  const { metafile } = await build({ ...own, write: false });
+  for (const { imports } of Object.values(metafile.inputs))
+    for (const { kind, path: to, external } of imports) if (kind === "dynamic-import" && !external) later.add(to);
+  return (await build(own)).metafile;
+}
+const ASKED = Symbol("asked");
+
+/** An input of the bundle and all that it imports before it runs. */
+function reachedFrom(inputs: Metafile["inputs"], input: string): readonly string[] {
+  const seen = new Set([input]);
+  for (const one of seen)
+    for (const { path: to, kind, external } of inputs[one]?.imports ?? []) if (kind !== "dynamic-import" && !external) seen.add(to);
+  return [...seen];
 }
 
 /** Puts the packages with a native part beside the bundle in `out`; gives their names. */

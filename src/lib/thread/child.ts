@@ -16,8 +16,14 @@ export interface Channel {
   disconnect?(): void;
 }
 
-/** The child's end of the channel: what a thread has as `parentPort` and `workerData`. Settles when the other end has said how to begin. */
-export function openChildPort(channel: Channel): Promise<{ readonly port: Port; readonly workerData: unknown }> {
+/** The child's end of the channel: what a thread has as `parentPort` and `workerData`. */
+export interface ChildEnd {
+  readonly port: Port;
+  readonly workerData: unknown;
+}
+
+/** Settles when the other end has said how to begin. */
+export function openChildPort(channel: Channel): Promise<ChildEnd> {
   const port = new ChildPort(channel);
   return new Promise((done) => {
     channel.on("message", (message) => {

@@ -18,9 +18,9 @@ if ("task" in data) {
   };
   process.on("uncaughtException", fail);
   process.on("unhandledRejection", fail);
-  await runApiTask(port, data);
+  runApiTask(port, data).catch(fail);
 } else {
   // A request that was left half-way changes nothing, and its client asks again.
   guardWorker(port, { goesOn: false });
-  await runApiWorker(port, data, { sources: DRIVERS, sinks: SINKS });
+  void runApiWorker(port, data, { sources: DRIVERS, sinks: SINKS });
 }
