@@ -88,7 +88,14 @@ export async function bundleProgram({ out, packageDir, version }: Omit<BundleOpt
 
 /** proper-lockfile is one of the ways in which node-opcua's mutex can lock, and not the one that it takes. */
 const EXTERNAL = ["better-sqlite3", "proper-lockfile"];
-const START = 'void import(process.argv[2] === "run" ? "./service.js" : "./cli.js");\n';
+/**
+ * The main thread has got its small space for what is new from bin/runtime-flags.sh; a flag that is V8's own again lets V8 take the code of
+ * Node's modules that comes with Node (src/lib/heap.ts).
+ */
+const START = `import { setFlagsFromString } from "node:v8";
+setFlagsFromString("--scavenger-max-new-space-capacity-mb=32");
+void import(process.argv[2] === "run" ? "./service.js" : "./cli.js");
+`;
 
 interface AloneEntry {
   readonly in: string;

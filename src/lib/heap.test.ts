@@ -6,10 +6,48 @@ const SETTLED_MS = 20_000;
 beforeEach(() => void vi.useFakeTimers());
 afterEach(() => void vi.useRealTimers());
 
-function recorded() {
+const STARTED_MS = 10_000;
+const SAVER = ["--memory-saver-mode", "--heap-growing-percent=0"];
+
+function begun() {
   const flags: string[] = [];
-  return { flags, heaps: new Heaps((flag) => flags.push(flag)) };
+  const heaps = new Heaps((flag) => flags.push(flag));
+  heaps.begin();
+  return { flags, heaps };
 }
+
+/** Its start is over. */
+function recorded() {
+  const { flags, heaps } = begun();
+  vi.advanceTimersByTime(STARTED_MS);
+  expect(flags.splice(0)).toEqual(SAVER);
+  return { flags, heaps };
+}
+
+test("V8 has no flag but its own while threads start with a small configuration", async () => {
+  const { flags, heaps } = begun();
+  await heaps.whileFilling(async () => heaps.fit({ sources: 10, variables: 10_000 }));
+  vi.advanceTimersByTime(STARTED_MS - 1);
+  expect(flags).toEqual([]);
+  vi.advanceTimersByTime(1);
+  expect(flags).toEqual(SAVER);
+});
+
+test("a large configuration does not wait for the start to be over", () => {
+  const { flags, heaps } = begun();
+  heaps.fit({ sources: 1000, variables: 10_000 });
+  expect(flags.splice(0)).toEqual(SAVER);
+  vi.advanceTimersByTime(SETTLED_MS);
+  expect(flags).toEqual(["--no-memory-saver-mode", "--heap-growing-percent=30"]);
+});
+
+test("a process that does not begin as the service, such as a verb, has heaps as Node has them", async () => {
+  const flags: string[] = [];
+  const heaps = new Heaps((flag) => flags.push(flag));
+  await heaps.whileFilling(async () => {});
+  vi.advanceTimersByTime(STARTED_MS * 10);
+  expect(flags).toEqual([]);
+});
 
 test("a small configuration leaves the memory saver at work, a large one bounds the growth, and back", () => {
   const { flags, heaps } = recorded();
@@ -27,9 +65,8 @@ test("a small configuration leaves the memory saver at work, a large one bounds 
 });
 
 test("the memory reducer works for a minute after the start, and never again", () => {
-  const { flags, heaps } = recorded();
-  heaps.begin();
-  vi.advanceTimersByTime(59_000);
+  const { flags } = recorded();
+  vi.advanceTimersByTime(59_000 - STARTED_MS);
   expect(flags).toEqual([]);
   vi.advanceTimersByTime(1000);
   expect(flags).toEqual(["--gc-memory-reducer-start-delay-ms=2147483647"]);

@@ -26,6 +26,12 @@ const MUCH_MORE = 1.1;
 /** So long the saver is at work after that: it compacts. */
 const SETTLING_MS = 20_000;
 
+/**
+ * So long after the start nothing of V8 is set: with any flag that differs from Node's own, V8 refuses the code of Node's modules that comes
+ * with Node and compiles each of them, in every thread that starts: 60 ms of CPU a thread.
+ */
+const STARTING_MS = 10_000;
+
 /** After a start V8 gives back what only the start needed: 10 to 15 MiB in threads that do little afterwards. Later that costs more than it brings. */
 const REDUCING_MS = 60_000;
 /** Longer than a process lives, and still a delay that V8 takes: 24 days. */
@@ -42,8 +48,9 @@ const PERCENT: Readonly<Record<Growth, number>> = { saver: 0, bounded: GROWTH_PE
 /** How the heaps of this process grow: V8 has such switches for the process alone, and looks at them at each collection. */
 export class Heaps {
   readonly #set: (flag: string) => void;
-  /** As bin/runtime-flags.sh starts the process. */
-  #growth: Growth = "saver";
+  /** As Node starts the process. */
+  #growth: Growth = "free";
+  #isStarting = true;
   #load: Load = { sources: 0, variables: 0 };
   #isFree = false;
   /** Weight of the configuration that they were compacted for, or of a smaller one since. */
@@ -59,8 +66,12 @@ export class Heaps {
     this.#set = set;
   }
 
-  /** The process has begun: V8's memory reducer works for a minute. */
+  /** The process has begun: its threads start, and V8's memory reducer works for a minute. */
   begin(): void {
+    setTimeout(() => {
+      this.#isStarting = false;
+      this.#apply();
+    }, STARTING_MS).unref();
     setTimeout(() => this.#set(`--gc-memory-reducer-start-delay-ms=${NEVER_MS}`), REDUCING_MS).unref();
   }
 
@@ -108,6 +119,7 @@ export class Heaps {
 
   #apply(): void {
     const isSmall = weightOf(this.#load) <= SMALL_LOAD;
+    if (this.#isStarting && isSmall) return;
     const growth: Growth = this.#isFree ? "free" : this.#filling > 0 ? "filling" : isSmall || this.#settling ? "saver" : "bounded";
     if (growth === this.#growth) return;
     this.#growth = growth;
@@ -119,5 +131,7 @@ export class Heaps {
 /** Of this process. */
 export const heaps = new Heaps();
 
-/** Of a worker that makes much that dies young, MiB: 8 for what is new, twice without pointer compression, thrice with its copies. */
+/** Of a worker, MiB: 2 for what is new as bin/runtime-flags.sh has it, twice without pointer compression, thrice with its copies. */
+export const YOUNG_MIB = 12;
+/** Of a worker that makes much that dies young: 8. */
 export const FREE_YOUNG_MIB = 48;

@@ -118,6 +118,13 @@ describe("the bundle", { timeout: 60_000 }, () => {
     }
   });
 
+  // With a flag that is not V8's own it compiles each of Node's modules, in each thread.
+  it("starts with V8's own size of the space for what is new", () => {
+    const [flag = "none"] = /--scavenger[^"]+/.exec(readFileSync(path.join(builtApp, "main.js"), "utf8")) ?? [];
+    const options = execFileSync(path.join(ROOT, "node_modules/node/bin/node"), ["--v8-options"], { encoding: "utf8" });
+    expect(options).toMatch(new RegExp(`default: ${flag}\\n`));
+  });
+
   it.each(["cli.js", "service.js", ...WORKERS])("%s loads no replay and no check of profiles and plugins to start", (entry) =>
     expect(deskFiles(inputsOf(entry))).toEqual([]),
   );

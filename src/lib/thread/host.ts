@@ -2,7 +2,7 @@ import { type ResourceLimits, type TransferListItem, Worker } from "node:worker_
 import { formatDuration } from "../../base/duration.ts";
 import type { Log } from "../../model/context.ts";
 import { messageOf } from "../../model/failure.ts";
-import { FREE_YOUNG_MIB, heaps } from "../heap.ts";
+import { FREE_YOUNG_MIB, heaps, YOUNG_MIB } from "../heap.ts";
 import { budgetLog } from "../log-budget.ts";
 import { isLogMessage, type LogMessage, type LogOrigin } from "./log.ts";
 import { isWorkerNotice, type WorkerNotice } from "./notice.ts";
@@ -144,7 +144,7 @@ export class SupervisedWorker<In> {
       stdout: true,
       stderr: true,
       ...(execArgv && { execArgv: [...execArgv] }),
-      resourceLimits: { ...(needsHeap && { maxYoungGenerationSizeMb: FREE_YOUNG_MIB }), ...resourceLimits },
+      resourceLimits: { maxYoungGenerationSizeMb: needsHeap ? FREE_YOUNG_MIB : YOUNG_MIB, ...resourceLimits },
     });
   }
 
