@@ -21,7 +21,7 @@ import { type FrameMemory, FrameRings } from "./frame-rings.ts";
 import type { Sample } from "./live-values.ts";
 import { type Look, type Looked, type RunningSource, type SourceDeps, startSource } from "./source.ts";
 import { type DesiredSource, SourceSlot } from "./source-slot.ts";
-import { configuredIntervalMs, configuredVariables, fingerprintOf, type SourceInput, type SourceSpec, specOf } from "./source-spec.ts";
+import { configuredIntervalMs, configuredVariables, type SourceInput, type SourceSpec, specOf, usedOf } from "./source-spec.ts";
 import { StateLines } from "./state-lines.ts";
 import { createReasonBudget, type SharedLines } from "./state-log.ts";
 import { logChange, nextState, type Problem, type SourceState, toReadoutState } from "./status.ts";
@@ -51,10 +51,11 @@ export interface Glance {
   look(): { readonly report: SourceReport; readonly sample: Sample | undefined } | undefined;
 }
 
-/** What a source is to run as, and a digest of all that this depends on. */
+/** What a source is to run as. */
 interface DesiredInput {
   readonly input: SourceInput;
-  readonly fingerprint: string;
+  /** Another one whenever it would run otherwise. */
+  readonly version: number;
 }
 
 /** Sources that start at once are this far apart on average, and never wait longer than the longest. */
@@ -76,8 +77,9 @@ export class Agent {
   /** What all sources together may say of their settings and their pace, beside their states. */
   readonly #budgeted: (log: Log) => Log;
   readonly #slots = new Map<string, SourceSlot>();
-  /** By source: what its fingerprint was taken of, so that an unchanged one is not digested again. */
+  /** By source. */
   #known = new Map<string, DesiredInput>();
+  #lastVersion = 0;
   /** By source; they change without the source being started again. */
   #warnings = new Map<string, { readonly own: readonly Warning[]; readonly times: WarningTimes }>();
   /** By source: what its last start warned of. A restart logs only what is new. */
@@ -202,10 +204,10 @@ export class Agent {
 
   async #takeIn(desired: readonly SourceInput[]): Promise<Round> {
     const yieldToEventLoop = createYielder();
-    const inputs = await this.#fingerprinted(desired, yieldToEventLoop);
+    const inputs = await this.#versionsOf(desired, yieldToEventLoop);
     if (this.#isStopped) return { made: Promise.resolve() };
-    const before = new Map([...this.#known].map(([id, { fingerprint }]) => [id, fingerprint]));
-    const plan = reconcile(inputs, before, ({ fingerprint }) => fingerprint);
+    const before = new Map([...this.#known].map(([id, { version }]) => [id, version]));
+    const plan = reconcile(inputs, before, ({ version }) => version);
     this.#known = inputs;
     this.#order = [...inputs.keys()];
     for (const uuid of this.#startWarnings.keys()) if (!inputs.has(uuid)) this.#startWarnings.delete(uuid);
@@ -221,12 +223,15 @@ export class Agent {
     return { made: Promise.all(changes).then(() => {}) };
   }
 
-  async #fingerprinted(desired: readonly SourceInput[], yieldToEventLoop: YieldToEventLoop): Promise<Map<string, DesiredInput>> {
+  /** Digests say whether a source would run otherwise where only the objects are others: a start digests none. */
+  async #versionsOf(desired: readonly SourceInput[], yieldToEventLoop: YieldToEventLoop): Promise<Map<string, DesiredInput>> {
     const inputs = new Map<string, DesiredInput>();
     for (const input of desired) {
       const known = this.#known.get(input.record.uuid);
-      const isSame = known !== undefined && isSameInput(known.input, input);
-      inputs.set(input.record.uuid, { input, fingerprint: isSame ? known.fingerprint : await fingerprint(input, yieldToEventLoop) });
+      const isSame =
+        known !== undefined &&
+        (isSameInput(known.input, input) || (await digestOf(known.input, yieldToEventLoop)) === (await digestOf(input, yieldToEventLoop)));
+      inputs.set(input.record.uuid, { input, version: isSame ? known.version : ++this.#lastVersion });
       await yieldToEventLoop();
     }
     return inputs;
@@ -350,8 +355,8 @@ const isSameInput = (before: SourceInput, now: SourceInput): boolean =>
 const VARIABLES_AT_ONCE = 50;
 
 /** A digest, because what it covers holds secrets. Goes by slices. */
-async function fingerprint(input: SourceInput, yieldToEventLoop: YieldToEventLoop): Promise<string> {
-  const hash = createHash("sha256").update(canonicalJson(fingerprintOf({ ...input, variables: [] })));
+async function digestOf(input: SourceInput, yieldToEventLoop: YieldToEventLoop): Promise<string> {
+  const hash = createHash("sha256").update(canonicalJson(usedOf({ ...input, variables: [] })));
   for (let from = 0; from < input.variables.length; from += VARIABLES_AT_ONCE) {
     hash.update(canonicalJson(input.variables.slice(from, from + VARIABLES_AT_ONCE)));
     await yieldToEventLoop();

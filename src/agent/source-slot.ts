@@ -6,7 +6,8 @@ import type { SourceInput } from "./source-spec.ts";
 
 export interface DesiredSource {
   readonly input: SourceInput;
-  readonly fingerprint: string;
+  /** Another one whenever it would run otherwise. */
+  readonly version: number;
   /** Sources that start together spread their starts over so many ms. */
   readonly startSpreadMs: number;
 }
@@ -19,7 +20,7 @@ export class SourceSlot {
   readonly #turn: () => Promise<void>;
   readonly #start: (desired: DesiredSource, last: SourceReport | undefined) => Promise<RunningSource>;
   #desired: DesiredSource | undefined;
-  #running: { readonly fingerprint: string; readonly task: RunningSource } | undefined;
+  #running: { readonly version: number; readonly task: RunningSource } | undefined;
   /** Of the instance before the one that runs. */
   #lastReport: SourceReport | undefined;
   #isHeld = false;
@@ -97,7 +98,7 @@ export class SourceSlot {
   async #change(): Promise<void> {
     this.#isWorking = true;
     try {
-      while (this.#running?.fingerprint !== this.#target?.fingerprint) {
+      while (this.#running?.version !== this.#target?.version) {
         if (this.#running) await this.#stopRunning(this.#running.task);
         else await this.#startDesired();
       }
@@ -120,6 +121,6 @@ export class SourceSlot {
     const desired = this.#target;
     if (!desired) return;
     const task = await this.#start(desired, this.#lastReport);
-    this.#running = { fingerprint: desired.fingerprint, task };
+    this.#running = { version: desired.version, task };
   }
 }

@@ -18,11 +18,11 @@ import { type Warning, warning } from "../model/warning.ts";
 import { type ReportRules, ruleOf, rulesOf } from "./report-rules.ts";
 import type { Problem } from "./status.ts";
 
-/** All that a source's task is made from; what its fingerprint covers. */
+/** All that a source's task is made from. */
 export interface SourceInput {
   readonly record: DataSource;
   readonly variables: readonly Variable[];
-  /** What was wrong with its variables' file or its place in the settings; shown in its status, and no part of its fingerprint. */
+  /** What was wrong with its variables' file or its place in the settings; shown in its status, and nothing that it runs by. */
   readonly warnings: readonly Warning[];
   /** `sources.<uuid or name>` of the settings file, with what verbs keep on this machine. */
   readonly local: Readonly<Record<string, unknown>>;
@@ -69,8 +69,8 @@ export interface SourceSpec {
   readonly warnings: readonly Warning[];
 }
 
-/** Parts of the fingerprint: what the task uses, never what only describes it. */
-export function fingerprintOf(input: SourceInput): unknown {
+/** The parts that the task uses, never what only describes it. */
+export function usedOf(input: SourceInput): unknown {
   const { record, variables, local, optionsProblem, secrets, missingSecret, awaitedSecret, withheldSecret, readoutIntervalUnit } = input;
   const { name, type, machine, details, readout_interval, readout_limit } = record;
   // An interval of this machine wins: the API's and its unit are not used.

@@ -40,6 +40,7 @@ async function polled(misbehave: Misbehaviour) {
     {
       client,
       collector: COLLECTOR,
+      version: "1",
       lastGoodFile: join(temporaryFolder(), "last-good.json"),
       clock,
       pollIntervalMs: 50,

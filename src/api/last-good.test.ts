@@ -43,6 +43,7 @@ test("what was saved is loaded, without secrets and revision; the file is its ow
     type: "loaded",
     configuration: { ...desired, secrets: {}, areSecretsAwaited: true, revision: null },
     warnings: [],
+    isOwn: false,
   });
   await saveLastGood(file, { ...desired, sources: [] });
   expect(await loadLastGood(file, COLLECTOR)).toMatchObject({ configuration: { sources: [] } });
@@ -100,6 +101,32 @@ const namesIn = (loaded: Awaited<ReturnType<typeof loadLastGood>>): readonly str
 const warningsOf = (loaded: Awaited<ReturnType<typeof loadLastGood>>): string =>
   loaded.type === "loaded" ? textsOf(loaded.warnings).join("\n") : "";
 
+test("validates only records of another version or of a file with a damaged line", async () => {
+  const file = join(temporaryFolder(), "last-good.json");
+  // Validated, it has its uuid as its name.
+  const outdated = { ...named(2), name: 7 as unknown as string };
+  await saveLastGood(file, { ...three, sources: [named(1), outdated, named(3)] }, { version: "2" });
+  const own = await loadLastGood(file, COLLECTOR, "2");
+  expect(own).toMatchObject({
+    isOwn: true,
+    warnings: [],
+    configuration: { collector: COLLECTOR, sources: [named(1), outdated, named(3)] },
+  });
+  for (const version of ["3", undefined]) {
+    const other = await loadLastGood(file, COLLECTOR, version);
+    expect(other).toMatchObject({ isOwn: false });
+    expect(namesIn(other)).toEqual(["press 1", outdated.uuid, "press 3"]);
+  }
+  expect((await loadLastGood(file, MACHINE, "2")).type).toBe("missing");
+  for (const change of [(text: string) => text.replace("press 1", "press 7"), (text: string) => text.replace(/^.*press 1.*\n/m, "")]) {
+    await saveLastGood(file, { ...three, sources: [named(1), outdated, named(3)] }, { version: "2", keepsBefore: false });
+    writeFileSync(file, change(readFileSync(file, "utf8")));
+    const damaged = await loadLastGood(file, COLLECTOR, "2");
+    expect(damaged).toMatchObject({ isOwn: false });
+    expect(namesIn(damaged)).toEqual([outdated.uuid, "press 3"]);
+  }
+});
+
 test("a damaged record costs itself alone and is said", async () => {
   const file = join(temporaryFolder(), "last-good.json");
   await saveLastGood(file, three);
@@ -137,7 +164,7 @@ test("a file that is damaged as a whole is replaced by the one before it, and th
   expect(warningsOf(loaded)).toMatch(/cannot be used: .*; the one before it is at work/);
   expect(loaded).toMatchObject({ warnings: [{ code: "kept_configuration_damaged" }] });
   // What is damaged does not take the place of what is not.
-  await saveLastGood(file, three, false);
+  await saveLastGood(file, three, { keepsBefore: false });
   writeFileSync(file, "");
   expect(namesIn(await loadLastGood(file, COLLECTOR))).toEqual(["press"]);
   rmSync(file);

@@ -28,6 +28,8 @@ export type LoadedConfiguration =
       readonly configuration: Desired;
       /** What of it is damaged, and what replaces it. */
       readonly warnings: readonly Warning[];
+      /** True: the version that was asked for has written it. */
+      readonly isOwn: boolean;
     }
   | { readonly type: "missing"; readonly message: string }
   | { readonly type: "damaged"; readonly message: string };
@@ -35,12 +37,18 @@ export type LoadedConfiguration =
 /** The place where the configuration is that `file` held before the one of now. */
 export const previousFile = (file: string): string => `${file}.previous`;
 
+export interface KeepOptions {
+  /** Absent: true. False: the file that was there is not worth becoming the previous one. */
+  readonly keepsBefore?: boolean;
+  /** The version of the collector that writes it; absent: its records are validated when it is read. */
+  readonly version?: string;
+}
+
 /**
  * Writes the configuration, without its secrets, whole or not at all: a temporary file in the same folder (0600), fsync, rename,
- * fsync of the folder. The file that was there becomes the previous one, unless it is not worth it (`keepsBefore` false). Throws the
- * system's error; a file that was there can then be read still.
+ * fsync of the folder. Throws the system's error; a file that was there can then be read still.
  */
-export async function saveLastGood(file: string, configuration: Desired, keepsBefore = true): Promise<void> {
+export async function saveLastGood(file: string, configuration: Desired, { keepsBefore = true, version }: KeepOptions = {}): Promise<void> {
   const folder = dirname(file);
   await mkdir(folder, { recursive: true, mode: 0o700 });
   sweep(folder);
@@ -48,7 +56,7 @@ export async function saveLastGood(file: string, configuration: Desired, keepsBe
   try {
     const handle = await open(temporary, "wx", 0o600);
     try {
-      await handle.writeFile(piecesOf(configuration));
+      await handle.writeFile(piecesOf(configuration, version));
       await handle.sync();
     } finally {
       await handle.close();
@@ -77,9 +85,11 @@ const isFile = async (file: string): Promise<boolean> =>
 /**
  * Reads what saveLastGood wrote, record by record: a damaged one comes from the previous file where that has it, and is left out
  * otherwise; a file that is damaged as a whole is replaced by the previous one. Secrets are empty and the revision null, so that the next
- * pull fetches everything. Never throws and deletes nothing; whatever is wrong is named in words.
+ * pull fetches everything. Records that `version` wrote are taken as they are where every line is intact: they were validated then. Never
+ * throws and deletes nothing; whatever is wrong is named in words.
  */
-export const loadLastGood = (file: string, collector: string): Promise<LoadedConfiguration> => load(file, collector);
+export const loadLastGood = (file: string, collector: string, version?: string): Promise<LoadedConfiguration> =>
+  load(file, collector, version);
 
 /** The collector whose configuration the file, or the one before it, holds; undefined: neither says. Reads one line. Never throws. */
 export function collectorIn(file: string): string | undefined {
@@ -106,9 +116,10 @@ function firstLineOf(file: string): string {
 /** Works as loadLastGood does, of whatever collector it is. */
 export const readLastGood = (file: string): Promise<LoadedConfiguration> => load(file, undefined);
 
-async function load(file: string, collector: string | undefined): Promise<LoadedConfiguration> {
-  const current = await read(file, collector);
+async function load(file: string, collector: string | undefined, version?: string): Promise<LoadedConfiguration> {
+  const current = await read(file, collector, version);
   if (current.type === "foreign") return { type: "missing", message: current.message };
+  if (current.type === "read" && current.isOwn) return loadedFrom({ stored: storedAsWritten(current), warnings: [] }, true);
   const used = current.type === "read" ? await accept(current) : undefined;
   if (used && used.warnings.length === 0) return loadedFrom(used);
 
@@ -138,16 +149,11 @@ async function load(file: string, collector: string | undefined): Promise<Loaded
 const prefixed = (where: string, warnings: readonly Warning[]): readonly Warning[] =>
   warnings.map((one) => ({ ...one, text: `${where}: ${one.text}` }));
 
-const loadedFrom = ({
-  stored,
-  warnings,
-}: {
-  readonly stored: StoredDesired;
-  readonly warnings: readonly Warning[];
-}): LoadedConfiguration => ({
+const loadedFrom = ({ stored, warnings }: Pick<Accepted, "stored" | "warnings">, isOwn = false): LoadedConfiguration => ({
   type: "loaded",
   configuration: { ...stored, secrets: {}, areSecretsAwaited: true, revision: null },
   warnings,
+  isOwn,
 });
 
 const KINDS = ["source", "sink", "variable"] as const;
@@ -160,6 +166,8 @@ interface Contents {
   /** As received from a file; what cannot be read is Damaged. */
   readonly records: Readonly<Record<Kind, readonly unknown[]>>;
   readonly hasVariables: boolean;
+  /** True: the version that reads it has written it, and every line of it is intact. */
+  readonly isOwn: boolean;
 }
 type Read = ({ readonly type: "read" } & Contents) | { readonly type: "foreign" | "missing" | "damaged"; readonly message: string };
 
@@ -187,6 +195,15 @@ function* judgeKept<T extends { readonly uuid: string }>(received: readonly unkn
 /** What stood in for a field when the record was taken was said then. */
 const KEPT_SOURCE_FORM: RecordForm<DataSource> = { schema: DATA_SOURCE_FORM.schema, owner: DATA_SOURCE_FORM.owner };
 
+function storedAsWritten({ collector, fetchedAt, records, hasVariables }: Contents): StoredDesired {
+  const { source, sink, variable } = records as {
+    readonly source: StoredDesired["sources"];
+    readonly sink: StoredDesired["sinks"];
+    readonly variable: NonNullable<StoredDesired["variables"]>;
+  };
+  return { collector, fetchedAt, sources: source, sinks: sink, variables: hasVariables ? variable : null };
+}
+
 /** `previous`: where the records come from that cannot be read here. */
 async function accept({ collector, fetchedAt, records, hasVariables }: Contents, previous?: StoredDesired): Promise<Accepted> {
   const yieldToEventLoop = createYielder();
@@ -213,7 +230,7 @@ async function accept({ collector, fetchedAt, records, hasVariables }: Contents,
 }
 
 /** `collector` undefined: of whichever it is. */
-async function read(file: string, collector: string | undefined): Promise<Read> {
+async function read(file: string, collector: string | undefined, version?: string): Promise<Read> {
   let text: string;
   try {
     const found = await stat(file);
@@ -225,7 +242,7 @@ async function read(file: string, collector: string | undefined): Promise<Read> 
     return damaged(messageOf(error));
   }
   if (text.trim() === "") return damaged("it is empty");
-  const contents = text.startsWith("{") ? contentsOfDocument(text) : await contentsOfLines(text);
+  const contents = text.startsWith("{") ? contentsOfDocument(text) : await contentsOfLines(text, version);
   if (typeof contents === "string") return damaged(contents);
   if (collector !== undefined && contents.collector !== collector.toLowerCase())
     return { type: "foreign", message: `${file} is of collector ${contents.collector}, this is ${collector}: it is not used` };
@@ -236,17 +253,18 @@ const damaged = (message: string): Read => ({ type: "damaged", message });
 
 const headerSchema = z.object({
   format: z.literal(FORMAT),
+  version: z.string().optional(),
   collector: uuidSchema,
   fetchedAt: z.iso.datetime(),
   count: z.object({ source: z.int().min(0), sink: z.int().min(0), variable: z.int().min(0).nullable() }),
 });
 
-/** Records in one piece: a large configuration is not turned into text in one go. */
+/** Records in one piece: a large configuration is not turned into text, or read, in one go. */
 const RECORDS_AT_ONCE = 100;
 
-function* piecesOf({ collector, fetchedAt, sources, sinks, variables }: Desired): Generator<string> {
+function* piecesOf({ collector, fetchedAt, sources, sinks, variables }: Desired, version: string | undefined): Generator<string> {
   const count = { source: sources.length, sink: sinks.length, variable: variables?.length ?? null };
-  const header: z.input<typeof headerSchema> = { format: FORMAT, collector, fetchedAt, count };
+  const header: z.input<typeof headerSchema> = { format: FORMAT, ...(version !== undefined && { version }), collector, fetchedAt, count };
   yield `${checked(JSON.stringify(header))}\n`;
   const lists: Readonly<Record<Kind, readonly { readonly uuid: string }[]>> = { source: sources, sink: sinks, variable: variables ?? [] };
   for (const kind of KINDS)
@@ -285,25 +303,28 @@ const headerOf = (line: string): z.output<typeof headerSchema> | undefined =>
   isIntact(line) ? headerSchema.safeParse(parseJson(line.slice(9))).data : undefined;
 
 /** Or what is wrong with the file as a whole. */
-async function contentsOfLines(text: string): Promise<Contents | string> {
+async function contentsOfLines(text: string, version: string | undefined): Promise<Contents | string> {
   const [first = "", ...lines] = text.split("\n");
   const header = headerOf(first);
   if (!header) return `its first line does not say that it is a configuration of form ${FORMAT}`;
   const { collector, fetchedAt, count } = header;
   const records: Record<Kind, unknown[]> = { source: [], sink: [], variable: [] };
   const yieldToEventLoop = createYielder();
-  for (const line of lines) {
-    await yieldToEventLoop();
+  let isWhole = true;
+  for (const [i, line] of lines.entries()) {
+    if (i % RECORDS_AT_ONCE === 0) await yieldToEventLoop();
     const [start, kind, uuid] = LINE.exec(line) ?? [];
-    if (start === undefined) continue;
-    const into = records[kind as Kind];
-    into.push(isIntact(line) ? parseJson(line.slice(start.length)) : new Damaged(uuid));
+    const isAsWritten = start !== undefined && isIntact(line);
+    isWhole &&= isAsWritten || line === "";
+    if (start !== undefined) records[kind as Kind].push(isAsWritten ? parseJson(line.slice(start.length)) : new Damaged(uuid));
   }
   for (const kind of KINDS) {
     const missing = (count[kind] ?? 0) - records[kind].length;
+    isWhole &&= missing === 0;
     if (missing > 0) records[kind].push(...new Array<Damaged>(missing).fill(new Damaged(undefined)));
   }
-  return { collector, fetchedAt, records, hasVariables: count.variable !== null };
+  const isOwn = isWhole && version !== undefined && header.version === version;
+  return { collector, fetchedAt, records, hasVariables: count.variable !== null, isOwn };
 }
 
 const documentSchema = z.object({
@@ -326,6 +347,7 @@ function contentsOfDocument(text: string): Contents | string {
     fetchedAt,
     records: { source: sources, sink: sinks, variable: variables ?? [] },
     hasVariables: variables !== null,
+    isOwn: false,
   };
 }
 

@@ -39,6 +39,7 @@ async function polling() {
     {
       client,
       collector: COLLECTOR,
+      version: "1",
       lastGoodFile: join(temporaryFolder(), "last-good.json"),
       clock,
       pollIntervalMs: 50,

@@ -184,12 +184,13 @@ export class Configuration {
   }
 
   #open(client: ApiClient, settings: Settings): ApiLink {
-    const { stateDir, collector, clock, log, signal, onConfiguration } = this.#options;
+    const { stateDir, collector, version, clock, log, signal, onConfiguration } = this.#options;
     return new ApiLink(
       {
         client,
         ...(this.#current && { current: this.#current }),
         collector,
+        version,
         clock,
         lastGoodFile: lastGoodFile(stateDir),
         pollIntervalMs: (settings.api ?? settings.embedded_api).poll_interval,

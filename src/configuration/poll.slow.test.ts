@@ -11,6 +11,7 @@ import { warning } from "../model/warning.ts";
 import { type PollingOptions, type PollState, runPolling } from "./poll.ts";
 
 /** With room for a machine that is busy elsewhere. */
+const VERSION = "1";
 const until = <T>(look: () => T | Promise<T>) => expect.poll(look, { timeout: 10_000, interval: 10 });
 
 const desired = (rest: Partial<Desired> = {}): Desired => ({
@@ -55,6 +56,7 @@ function start(client: PollingOptions["client"], options: Partial<PollingOptions
     {
       client,
       collector: COLLECTOR,
+      version: VERSION,
       lastGoodFile,
       clock,
       pollIntervalMs: 50,
@@ -74,6 +76,19 @@ function start(client: PollingOptions["client"], options: Partial<PollingOptions
   onTestFinished(stop);
   return { log, applied, states, lastGoodFile, stop };
 }
+
+test("a file of another version is written again, so that the next start need not validate it", async () => {
+  const lastGoodFile = join(temporaryFolder(), "last-good.json");
+  await saveLastGood(lastGoodFile, desired({ sources: [] }), { version: "0" });
+  const answer = desired({ sources: [], revision: "2" });
+  const { client, pulls } = fakeClient((n) =>
+    n === 1 ? { type: "configuration", configuration: answer, warnings: [] } : { type: "unchanged" },
+  );
+  const { stop } = start(client, { lastGoodFile });
+  await until(() => pulls.length).toBeGreaterThan(1);
+  await stop();
+  expect(await loadLastGood(lastGoodFile, COLLECTOR, VERSION)).toMatchObject({ type: "loaded", isOwn: true });
+});
 
 test("the last good configuration comes before any network, the API's replaces it and is kept", async () => {
   const lastGoodFile = join(temporaryFolder(), "last-good.json");
@@ -95,6 +110,7 @@ test("the last good configuration comes before any network, the API's replaces i
     type: "loaded",
     configuration: desired({ areSecretsAwaited: true }),
     warnings: [],
+    isOwn: false,
   });
   expect(readFileSync(lastGoodFile, "utf8")).not.toContain("Canary");
 });

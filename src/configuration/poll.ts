@@ -1,6 +1,6 @@
 import type { ApiClient } from "../api/client.ts";
 import type { Desired } from "../api/desired.ts";
-import { loadLastGood, saveLastGood, storedContentOf } from "../api/last-good.ts";
+import { type KeepOptions, loadLastGood, saveLastGood, storedContentOf } from "../api/last-good.ts";
 import type { ApiFailure } from "../api/requester.ts";
 import { formatDuration } from "../base/duration.ts";
 import { createYielder, sleep } from "../base/timer.ts";
@@ -48,6 +48,8 @@ const MAX_POLL_MS = 86_400_000;
 export interface PollingOptions {
   readonly client: Pick<ApiClient, "base" | "pull" | "reportStatuses">;
   readonly collector: string;
+  /** The collector's own: what it has kept itself is not validated again. */
+  readonly version: string;
   readonly clock: Clock;
   readonly lastGoodFile: string;
   /** What is at work already; absent: the last good one from disk is, as soon as it is read. */
@@ -112,7 +114,7 @@ async function pollConfiguration(options: PollingOptions, times: PollTimes, ctx:
 
   // Another API, or the same after a change of the settings: nothing that it said before counts.
   let current: Desired | null = options.current ? { ...options.current, revision: null } : null;
-  const loaded = await heaps.whileFilling(() => loadLastGood(lastGoodFile, collector));
+  const loaded = await heaps.whileFilling(() => loadLastGood(lastGoodFile, collector, options.version));
   if (current) log.info({ api: client.base }, "running the last good configuration until the API answers");
   else if (loaded.type === "loaded") {
     current = loaded.configuration;
@@ -124,7 +126,8 @@ async function pollConfiguration(options: PollingOptions, times: PollTimes, ctx:
 
   const state = createStateKeeper(options, ctx);
   const isWhole = loaded.type === "loaded" && loaded.warnings.length === 0 && !holdsUsers(loaded.configuration);
-  let kept: Kept | undefined = isWhole ? { configuration: loaded.configuration } : undefined;
+  // Another version has written it: this one writes it again, so that the next start need not validate it.
+  let kept: Kept | undefined = isWhole && loaded.isOwn ? { configuration: loaded.configuration } : undefined;
   /** True: the file at hand may take the place of the one before it. */
   let isWorthKeeping = isWhole;
   let failures = 0;
@@ -145,7 +148,7 @@ async function pollConfiguration(options: PollingOptions, times: PollTimes, ctx:
         apply(current, "api");
         const now: Kept = kept ? await contentLike(kept, current) : { configuration: current };
         const isSame = kept !== undefined && kept.content === now.content;
-        const isKept = isSame || (await save(lastGoodFile, current, isWorthKeeping, ctx));
+        const isKept = isSame || (await save(lastGoodFile, current, { keepsBefore: isWorthKeeping, version: options.version }, ctx));
         isWorthKeeping ||= isKept;
         kept = isKept ? now : undefined;
       }
@@ -174,9 +177,9 @@ async function contentLike(kept: Kept, configuration: Desired): Promise<Kept> {
 }
 
 /** True: the file holds it now. A disk that is full or read-only costs the restart its configuration, not the run. */
-async function save(file: string, desired: Desired, keepsBefore: boolean, { log }: Context): Promise<boolean> {
+async function save(file: string, desired: Desired, how: KeepOptions, { log }: Context): Promise<boolean> {
   try {
-    await saveLastGood(file, desired, keepsBefore);
+    await saveLastGood(file, desired, how);
     return true;
   } catch (error) {
     log.error({ file, err: error }, "the configuration cannot be kept on disk: after a restart the API must answer first");

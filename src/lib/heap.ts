@@ -1,6 +1,6 @@
 import { setFlagsFromString } from "node:v8";
 
-/** What a configuration asks of the heaps. */
+/** The size of a configuration. */
 export interface Load {
   readonly sources: number;
   readonly variables: number;
@@ -27,8 +27,8 @@ const MUCH_MORE = 1.1;
 const SETTLING_MS = 20_000;
 
 /**
- * So long after the start nothing of V8 is set: with any flag that differs from Node's own, V8 refuses the code of Node's modules that comes
- * with Node and compiles each of them, in every thread that starts: 60 ms of CPU a thread.
+ * V8 keeps its own flags for so long after the start: with any other it refuses the code of Node's modules that comes with Node and compiles
+ * each of them, in every thread that starts: 60 ms of CPU a thread.
  */
 const STARTING_MS = 10_000;
 
@@ -48,7 +48,7 @@ const PERCENT: Readonly<Record<Growth, number>> = { saver: 0, bounded: GROWTH_PE
 /** How the heaps of this process grow: V8 has such switches for the process alone, and looks at them at each collection. */
 export class Heaps {
   readonly #set: (flag: string) => void;
-  /** As Node starts the process. */
+  /** Node starts the process so. */
   #growth: Growth = "free";
   #isStarting = true;
   #load: Load = { sources: 0, variables: 0 };
@@ -128,10 +128,10 @@ export class Heaps {
   }
 }
 
-/** Of this process. */
+/** The heaps of this process. */
 export const heaps = new Heaps();
 
-/** Of a worker, MiB: 2 for what is new as bin/runtime-flags.sh has it, twice without pointer compression, thrice with its copies. */
+/** A worker's, MiB: 2 for what is new as bin/runtime-flags.sh has it, twice without pointer compression, thrice with its copies. */
 export const YOUNG_MIB = 12;
-/** Of a worker that makes much that dies young: 8. */
+/** The same of a worker that makes much that dies young: 8. */
 export const FREE_YOUNG_MIB = 48;

@@ -1,8 +1,8 @@
 /** What must change so that what runs is what is wanted. Pure; a fingerprint covers all that the thing uses. */
-export function reconcile<T>(
+export function reconcile<T, Print>(
   wanted: ReadonlyMap<string, T>,
-  running: ReadonlyMap<string, string>,
-  fingerprint: (item: T) => string,
+  running: ReadonlyMap<string, Print>,
+  fingerprint: (item: T) => Print,
 ): { readonly stop: readonly string[]; readonly start: readonly string[] } {
   const prints = new Map([...wanted].map(([id, item]) => [id, fingerprint(item)]));
   return {
