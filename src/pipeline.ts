@@ -39,8 +39,8 @@ export class Pipeline {
   readonly #client: StoreClient;
   readonly #store: SupervisedWorker<FromStore>;
   #deliveryOptions: DeliveryOptions;
-  readonly #every: DeliveryHost;
-  /** Started with the first sink that needs it. */
+  /** Each is started with the first sink that needs it. */
+  #every: DeliveryHost | undefined;
   #latest: DeliveryHost | undefined;
   #isStoreReady = false;
   #ledger: Ledger | undefined;
@@ -81,7 +81,6 @@ export class Pipeline {
     });
     this.#store = this.#startStore();
     this.#deliveryOptions = { ...options, link: (of) => this.#link(of), sources: () => this.#sources };
-    this.#every = new DeliveryHost("every", this.#deliveryOptions);
   }
 
   /** See StoreClient.append. */
@@ -123,7 +122,8 @@ export class Pipeline {
       }),
     );
     this.#client.setServing(serving.length > 0);
-    this.#every.setSinks(keeping);
+    if (keeping.length > 0) this.#every ??= new DeliveryHost("every", this.#deliveryOptions);
+    this.#every?.setSinks(keeping);
     if (serving.length > 0) this.#latest ??= new DeliveryHost("latest", this.#deliveryOptions);
     this.#latest?.setSinks(serving);
   }
@@ -200,7 +200,7 @@ export class Pipeline {
 
   #watchBuffer({ sinks, rejected }: Ledger): void {
     const atMs = performance.now();
-    const reports = this.#every.reports().filter(({ state }) => state === "OK");
+    const reports = (this.#every?.reports() ?? []).filter(({ state }) => state === "OK");
     const open = new Set(reports.map(({ uuid }) => uuid));
     const openings = new Set(reports.map(({ uuid, endpoint, since }) => `${uuid} ${endpoint} ${since}`));
     this.#lookForGaps(rejected, sinks, openings, atMs);
@@ -261,7 +261,7 @@ export class Pipeline {
   }
 
   #deliveries(): readonly DeliveryHost[] {
-    return this.#latest ? [this.#every, this.#latest] : [this.#every];
+    return [this.#every, this.#latest].filter((one) => one !== undefined);
   }
 
   /** One that was removed: as long as something waits for it, or was dropped because nobody came. */
