@@ -7,7 +7,7 @@ import { startOpcuaSimulator } from "../../drivers/opcua/simulator.ts";
 import { apiOf } from "../support/api.ts";
 import { startCollector } from "../support/collector-process.ts";
 import { freePort } from "../support/free-port.ts";
-import { childrenOf, figuresOf } from "../support/process-figures.ts";
+import { childrenOf, pssMiBOf } from "../support/process-figures.ts";
 
 const ROOT = path.resolve(import.meta.dirname, "../..");
 const VARIABLES = 2000;
@@ -25,24 +25,24 @@ export async function benchOpcuaMemory(): Promise<void> {
   const rows = Array.from({ length: VARIABLES }, (_, i) => `v${i},"ns=${simulator.plantIndex};s=Bulk.${i}"`);
   writeFileSync(path.join(dir, "variables/mill.csv"), `name,address\n${rows.join("\n")}\n`);
   const collector = await startCollector({ dir, command: [path.join(ROOT, "bin/collector-node"), path.join(app, "main.js")] });
-  const rssMiB = async (): Promise<string> => {
+  const pssMiB = async (): Promise<string> => {
     await new Promise((done) => setTimeout(done, SETTLE_MS));
-    return [collector.pid, ...childrenOf(collector.pid)].reduce((sum, pid) => sum + figuresOf(pid).rssMiB, 0).toFixed(0);
+    return [collector.pid, ...childrenOf(collector.pid)].reduce((sum, pid) => sum + pssMiBOf(pid), 0).toFixed(0);
   };
   try {
-    const idle = await rssMiB();
+    const idle = await pssMiB();
     const api = apiOf(collector.apiUrl, await collector.adminKey());
     const { collector: uuid } = await collector.status();
     const details = simulator.details("127.0.0.1", simulator.port);
     const source = await api.post("/v2/data-sources", { name: "mill", collector: uuid, machine: randomUUID(), details });
     await api.patch(`/v2/data-sources/${source.uuid}`, { readout_interval: 1 });
-    const reading = await rssMiB();
+    const reading = await pssMiB();
     const server = { type: "opcua", port: await freePort(), security_modes: ["None"], security_policies: ["None"], anonymous: true };
     await api.post("/v2/data-sinks", { name: "server", collector: uuid, details: server });
-    const hosting = await rssMiB();
+    const hosting = await pssMiB();
     const { sources, sinks } = await collector.status();
     console.log(
-      `memory of the bundled collector: ${idle} MiB idle, ${reading} MiB with ${VARIABLES} OPC UA variables read every second, ${hosting} MiB with these hosted too ` +
+      `memory of the bundled collector, PSS: ${idle} MiB idle, ${reading} MiB with ${VARIABLES} OPC UA variables read every second (budget 190), ${hosting} MiB with these hosted too ` +
         `(source ${sources[0]?.status.state.type}, sink ${sinks[0]?.state})`,
     );
   } finally {
