@@ -235,7 +235,7 @@ describe("the bundle", { timeout: 60_000 }, () => {
     expect(run(...ofProfile)).toMatchObject({ status: 2, stderr: expect.stringContaining(failures.profile) });
   });
 
-  it("loads nothing of node-opcua and starts no session worker where nothing speaks OPC UA", async () => {
+  it("loads nothing of node-opcua and starts no session worker where nothing speaks OPC UA, and no delivery without a sink", async () => {
     const plant = await startModbusPlant({ port: 0, units: new Map([[1, { holding: new Map([[0, () => 7]]) }]]) });
     open.push(plant.close);
     const collector = await collectorOf();
@@ -244,10 +244,14 @@ describe("the bundle", { timeout: 60_000 }, () => {
     const [program, ...first] = command;
     const { stdout } = spawnSync(program, [...first, "status", "--json", "--config", collector.settingsFile], { encoding: "utf8" });
     expect(Object.keys(JSON.parse(stdout))).toEqual(Object.keys(await collector.status()));
-    expect(loaded().some((url) => url.includes("/threads/delivery/worker.js"))).toBe(true);
+    expect(loaded().some((url) => url.includes("/threads/store/worker.js"))).toBe(true);
     expect(loaded().filter((url) => opcuaFiles().includes(path.basename(url)) || url.includes("/threads/session/worker.js"))).toEqual([]);
-    expect(threadsOf(collector)).toContain("delivery");
+    expect(threadsOf(collector)).toContain("store");
     expect(threadsOf(collector)).not.toContain("session");
+    expect(threadsOf(collector)).not.toContain("delivery");
+    const details = { type: "mqtt", host: "127.0.0.1", port: await freePort(), topic: "t" };
+    await collector.api.post("/v2/data-sinks", { name: "broker", collector: collector.uuid, details });
+    await expect.poll(() => threadsOf(collector), WITHIN).toContain("delivery");
   });
 
   it("reads an OPC UA source in the session worker, and leaves no session behind", async () => {
