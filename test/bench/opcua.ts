@@ -12,7 +12,7 @@ const ROOT = path.resolve(import.meta.dirname, "../..");
 const FLAGS = ["--scavenger-max-new-space-capacity-mb=8"];
 const OURS = ["opcua-hosted.ts", "opcua-pipeline.ts", "driver", "worker"];
 const NODES = 1000;
-/** In a turn, and before the first one: with a tenth of it, V8's compiling is a third of what is measured, and a collector reads for days. */
+/** Requests of a turn, and before the first one: with 150 both ways take half as much again and more, and a collector reads for days. */
 const READS = 1000;
 const PAIRS = 5;
 const ITEMS = 10_000;
