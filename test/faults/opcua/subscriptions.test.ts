@@ -17,17 +17,22 @@ let server: WireServer;
 let far: WireSubscriptions;
 const device = new Map<number, number>();
 beforeEach(async () => {
-  server = await new WireServer().start();
-  far = new WireSubscriptions(server);
-  endings.push(
-    () => server.close(),
-    () => far.stop(),
-  );
+  ({ server, far } = await startServer());
   for (let i = 0; i < COUNT; i++) set(i, i, BEGAN + i);
 });
 afterEach(async () => {
   for (const end of endings.splice(0).reverse()) await end();
 });
+
+async function startServer(): Promise<{ readonly server: WireServer; readonly far: WireSubscriptions }> {
+  const server = await new WireServer().start();
+  const far = new WireSubscriptions(server);
+  endings.push(
+    () => server.close(),
+    () => far.stop(),
+  );
+  return { server, far };
+}
 
 function set(i: number, value: number, time?: number): void {
   device.set(i, value);
@@ -91,8 +96,13 @@ it.each([false, true])(
     server.nodes.set("i=2257", dataValue({ value: variant(13, i64(ticks(BEGAN + 60_000))) }));
     await isRight(15_000);
     await expect.poll(() => far.items, { timeout: 10_000 }).toBe(COUNT);
-    const fresh = await watchSource({ port, local: LOCAL, variables: VARIABLES, isRemote, endings });
+    // The subscriptions of a WireServer are those of one session.
+    const twin = await startServer();
+    for (const [key, value] of server.nodes) twin.server.nodes.set(key, value);
+    const fresh = await watchSource({ port: twin.server.port, local: LOCAL, variables: VARIABLES, isRemote, endings });
     await expect.poll(areThere(fresh), { timeout: 10_000 }).toEqual(expected());
+    const areSent = (watched: Watched) => () => last(watched).every((reading) => reading && "isSent" in reading);
+    await expect.poll(areSent(fresh), { timeout: 10_000 }).toBe(true);
     await expect.poll(() => last(watched)).toEqual(last(fresh));
     // Only one of them has seen that the server was started again.
     const others = (): readonly string[] => warned().filter((words) => !words.startsWith("the server has started again"));
