@@ -232,7 +232,7 @@ export class DeliveryQueue {
     const group = this.#ready.shift();
     if (!group || !isCongested) return group;
     const { joined, left } = joinGroups(group, this.#ready, this.#options);
-    this.#ready = left;
+    if (joined !== group) this.#ready = [...left];
     return joined;
   }
 

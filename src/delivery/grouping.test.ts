@@ -84,6 +84,37 @@ test("every row is in one group, in order, within the bounds; and cut anywhere b
   );
 });
 
+test("groups leave at the first call after their window has ended, and no window ends before the time that is named", () => {
+  fc.assert(
+    fc.property(rows, fc.array(fc.nat(400), { minLength: 1, maxLength: 60 }), (list, steps) => {
+      const grouper = createGrouper(BOUNDS);
+      const dueOf = new Map<number, number>();
+      const forget = (groups: readonly Group[]): void => {
+        for (const id of ids(groups).flat()) dueOf.delete(id);
+      };
+      let nowMs = 0;
+      for (const [i, one] of list.entries()) {
+        const key = `${one.layout}`;
+        const alone = createGrouper(BOUNDS);
+        alone.add(one, key, nowMs);
+        const open = list.slice(0, i).findLast(({ id, layout }) => layout === one.layout && dueOf.has(id));
+        const before = open && dueOf.get(open.id);
+        dueOf.set(one.id, alone.nextDueMs() ?? 0);
+        forget(grouper.add(one, key, nowMs));
+        // A row whose group was open already is due with it.
+        if (open && before !== undefined && dueOf.has(open.id)) dueOf.set(one.id, before);
+        nowMs += steps[i % steps.length] ?? 0;
+        if (i % 3 > 0) continue;
+        expect(grouper.nextDueMs() ?? Number.POSITIVE_INFINITY).toBeLessThanOrEqual(Math.min(...dueOf.values()));
+        const due = grouper.due(nowMs);
+        expect(new Set(ids(due).flat())).toEqual(new Set([...dueOf].flatMap(([id, dueMs]) => (dueMs <= nowMs ? [id] : []))));
+        forget(due);
+        expect(grouper.nextDueMs() === undefined).toBe(dueOf.size === 0);
+      }
+    }),
+  );
+});
+
 test("a group is cut to what may be written at once, one row at least, and nothing of it is lost", () => {
   const writtenBytesOf = ({ id }: StoredBatch): number => id * 10;
   const group: Group = { layout: 1, rows: [1, 2, 3, 4].map((id) => row(id, 0, 1)), bytes: 4 * 15, writtenBytes: 100 };

@@ -38,7 +38,7 @@ export interface Grouper {
   add(row: StoredBatch, key: string, nowMs: number): readonly Group[];
   /** The groups whose window has ended. */
   due(nowMs: number): readonly Group[];
-  /** When the next window ends, on the clock of `nowMs`. */
+  /** No window ends before, on the clock of `nowMs`; undefined: none is open. */
   nextDueMs(): number | undefined;
   /** All that is open. */
   flush(): readonly Group[];
@@ -61,12 +61,18 @@ export function createGrouper({
 }: GroupBounds): Grouper {
   const sweepMs = Math.max(1, Math.min(intervalMs * SWEEP_PART, MOST_SWEEP_MS));
   const open = new Map<string, OpenGroup>();
-  const take = (wanted: (one: OpenGroup) => boolean): readonly Group[] => {
+  /** No window ends before: a look at all of them for each write would take a multiple of the write itself. */
+  let earliestMs = Number.POSITIVE_INFINITY;
+  const take = (untilMs: number): readonly Group[] => {
+    if (untilMs < earliestMs) return [];
     const taken: Group[] = [];
+    earliestMs = Number.POSITIVE_INFINITY;
     for (const [key, one] of open) {
-      if (!wanted(one)) continue;
-      open.delete(key);
-      taken.push(one.group);
+      if (one.dueMs > untilMs) earliestMs = Math.min(earliestMs, one.dueMs);
+      else {
+        open.delete(key);
+        taken.push(one.group);
+      }
     }
     return taken;
   };
@@ -91,15 +97,12 @@ export function createGrouper({
       // Deleted first: a Map keeps the place of a key that is set again.
       open.delete(key);
       open.set(key, { window, dueMs, group: { layout: row.layout, rows: [row], bytes: size, writtenBytes } });
+      earliestMs = Math.min(earliestMs, dueMs);
       return before ? [before.group] : [];
     },
-    due: (nowMs) => take((one) => one.dueMs <= nowMs),
-    nextDueMs() {
-      let next: number | undefined;
-      for (const { dueMs } of open.values()) if (next === undefined || dueMs < next) next = dueMs;
-      return next;
-    },
-    flush: () => take(() => true),
+    due: take,
+    nextDueMs: () => (open.size === 0 ? undefined : earliestMs),
+    flush: () => take(Number.POSITIVE_INFINITY),
   };
 }
 
@@ -113,9 +116,10 @@ export function joinGroups(
     maxReadouts,
     maxWrittenBytes = Number.POSITIVE_INFINITY,
   }: GroupBounds & { readonly keyOf: (row: StoredBatch) => string },
-): { readonly joined: Group; readonly left: Group[] } {
+): { readonly joined: Group; readonly left: readonly Group[] } {
   const keyOfGroup = ({ rows: [row] }: Group): string | undefined => row && keyOf(row);
   const key = keyOfGroup(first);
+  if (!later.some((group) => keyOfGroup(group) === key)) return { joined: first, left: later };
   const all = [first];
   const left: Group[] = [];
   let [bytes, readouts, writtenBytes] = [first.bytes, first.rows.length, first.writtenBytes ?? 0];
