@@ -38,6 +38,8 @@ export interface DeliveryQueueOptions extends GroupBounds {
 const LIVE_RUN = 3;
 /** If live groups wait for so long beyond an interval, there are more than the server takes one by one. */
 const CONGESTED_MS = 500;
+/** How often those that wait are joined: a look at all of them for each write takes a multiple of the write where thousands wait. */
+const JOIN_EVERY_MS = 100;
 /** How often settled rows behind unsettled ones are acknowledged: a source that is slow holds up no others for longer. */
 const BEHIND_MS = 1000;
 /** From so many held rows on, counting the ranges of what is pending costs more than it is worth each time. */
@@ -69,6 +71,7 @@ export class DeliveryQueue {
   #liveInARow = 0;
   /** When no live group last waited; undefined: not known. */
   #notWaitingMs: number | undefined;
+  #joinedMs = Number.NEGATIVE_INFINITY;
   /** Ids below it are committed; what is from here on comes as it is committed. Undefined: not attached. */
   #edge: number | undefined;
   #isOpen = false;
@@ -211,7 +214,8 @@ export class DeliveryQueue {
         return { group, backlog: true, inOrder, generation: this.#generation };
       }
     }
-    const group = this.#nextLive(isCongested);
+    if (isCongested) this.#joinWaiting(nowMs);
+    const group = this.#ready.shift();
     if (!group) return undefined;
     this.#liveInARow++;
     this.#liveBytes -= group.bytes;
@@ -227,13 +231,11 @@ export class DeliveryQueue {
     return this.#options.keepsAll && nowMs - this.#notWaitingMs >= this.#options.intervalMs + CONGESTED_MS;
   }
 
-  /** If too many groups wait, with those of the same source: fewer writes carry as much. */
-  #nextLive(isCongested: boolean): Group | undefined {
-    const group = this.#ready.shift();
-    if (!group || !isCongested) return group;
-    const { joined, left } = joinGroups(group, this.#ready, this.#options);
-    if (joined !== group) this.#ready = [...left];
-    return joined;
+  /** If too many groups wait, those of one source become one: fewer writes carry as much. */
+  #joinWaiting(nowMs: number): void {
+    if (nowMs - this.#joinedMs < JOIN_EVERY_MS) return;
+    this.#joinedMs = nowMs;
+    this.#ready = joinGroups(this.#ready, this.#options);
   }
 
   /**

@@ -141,14 +141,21 @@ test("groups of one source are joined as far as they fit one; none overtakes ano
     writtenBytes: rows.length * 40,
   });
   const keyOf = ({ layout }: StoredBatch): string => (layout === 2 ? "b" : "a");
-  const join = (bounds: Partial<GroupBounds>, ...groups: readonly [Group, ...Group[]]) => {
-    const { joined, left } = joinGroups(groups[0], groups.slice(1), { ...BOUNDS, keyOf, ...bounds });
-    return [ids([joined]), ids(left), joined.bytes, joined.writtenBytes];
+  const join = (bounds: Partial<GroupBounds>, ...groups: readonly Group[]) => {
+    const joined = joinGroups(groups, { ...BOUNDS, keyOf, ...bounds });
+    expect(joined.map(({ bytes, writtenBytes }) => [bytes, writtenBytes])).toEqual(
+      joined.map(({ rows: { length } }) => [length * 10, length * 40]),
+    );
+    return ids(joined);
   };
-  expect(join({}, group(1, 1), group(2, 2), group(1, 3, 4), group(2, 5), group(1, 6))).toEqual([[[1, 3, 4, 6]], [[2], [5]], 40, 160]);
+  expect(join({}, group(1, 1), group(2, 2), group(1, 3, 4), group(2, 5), group(1, 6))).toEqual([
+    [1, 3, 4, 6],
+    [2, 5],
+  ]);
   // Layout 3 is of the same source.
-  expect(join({}, group(1, 1), group(3, 2), group(1, 3))).toEqual([[[1]], [[2], [3]], 10, 40]);
-  expect(join({ maxBytes: 30 }, group(1, 1), group(1, 2, 3), group(1, 4))).toEqual([[[1, 2, 3]], [[4]], 30, 120]);
-  expect(join({ maxReadouts: 2 }, group(1, 1), group(1, 2, 3), group(1, 4))).toEqual([[[1]], [[2, 3], [4]], 10, 40]);
-  expect(join({ maxWrittenBytes: 80 }, group(1, 1), group(1, 2), group(1, 3))).toEqual([[[1, 2]], [[3]], 20, 80]);
+  expect(join({}, group(1, 1), group(3, 2), group(1, 3))).toEqual([[1], [2], [3]]);
+  expect(join({ maxBytes: 30 }, group(1, 1), group(1, 2, 3), group(1, 4))).toEqual([[1, 2, 3], [4]]);
+  expect(join({ maxReadouts: 2 }, group(1, 1), group(1, 2, 3), group(1, 4), group(1, 5))).toEqual([[1], [2, 3], [4, 5]]);
+  expect(join({ maxWrittenBytes: 80 }, group(1, 1), group(1, 2), group(1, 3))).toEqual([[1, 2], [3]]);
+  expect(join({})).toEqual([]);
 });

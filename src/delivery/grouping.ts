@@ -106,35 +106,40 @@ export function createGrouper({
   };
 }
 
-/** A group with the later ones of the same source, as far as they fit one; what of the others is left. Pure. */
+/** Each source's groups, as far as they fit one, in the place of the first; none overtakes another of its source. Pure. */
 export function joinGroups(
-  first: Group,
-  later: readonly Group[],
+  groups: readonly Group[],
   {
     keyOf,
     maxBytes,
     maxReadouts,
     maxWrittenBytes = Number.POSITIVE_INFINITY,
   }: GroupBounds & { readonly keyOf: (row: StoredBatch) => string },
-): { readonly joined: Group; readonly left: readonly Group[] } {
-  const keyOfGroup = ({ rows: [row] }: Group): string | undefined => row && keyOf(row);
-  const key = keyOfGroup(first);
-  if (!later.some((group) => keyOfGroup(group) === key)) return { joined: first, left: later };
-  const all = [first];
-  const left: Group[] = [];
-  let [bytes, readouts, writtenBytes] = [first.bytes, first.rows.length, first.writtenBytes ?? 0];
-  let isFull = false;
-  for (const group of later) {
-    const isOther = keyOfGroup(group) !== key;
-    bytes += isOther ? 0 : group.bytes;
-    readouts += isOther ? 0 : group.rows.length;
-    writtenBytes += isOther ? 0 : (group.writtenBytes ?? 0);
-    // Nothing of the source overtakes what does not fit.
-    if (!isOther) isFull ||= group.layout !== first.layout || bytes > maxBytes || readouts > maxReadouts || writtenBytes > maxWrittenBytes;
-    if (isOther || isFull) left.push(group);
-    else all.push(group);
+): Group[] {
+  const joined: Group[][] = [];
+  const last = new Map<string, { readonly parts: Group[]; bytes: number; readouts: number; writtenBytes: number }>();
+  for (const group of groups) {
+    const [row] = group.rows;
+    const key = row ? keyOf(row) : "";
+    const { layout, bytes, rows, writtenBytes = 0 } = group;
+    const before = last.get(key);
+    if (
+      before?.parts[0]?.layout === layout &&
+      before.bytes + bytes <= maxBytes &&
+      before.readouts + rows.length <= maxReadouts &&
+      before.writtenBytes + writtenBytes <= maxWrittenBytes
+    ) {
+      before.parts.push(group);
+      before.bytes += bytes;
+      before.readouts += rows.length;
+      before.writtenBytes += writtenBytes;
+    } else {
+      const parts = [group];
+      joined.push(parts);
+      last.set(key, { parts, bytes, readouts: rows.length, writtenBytes });
+    }
   }
-  return { joined: all.length === 1 ? first : sumOf(all), left };
+  return joined.map((parts) => (parts.length === 1 && parts[0] ? parts[0] : sumOf(parts)));
 }
 
 /** The rows of a group of which a sink makes at most so many bytes, one row at least, and a group of the others. Pure. */
