@@ -127,6 +127,21 @@ test("validates only records of another version or of a file with a damaged line
   }
 });
 
+test("fault: a file in which one record stands twice, at the cost of another, is validated", async () => {
+  const file = join(temporaryFolder(), "last-good.json");
+  await saveLastGood(file, three, { version: "2" });
+  const lines = readFileSync(file, "utf8").split("\n");
+  const [header = "", one = "", two = "", , ...rest] = lines;
+  const swapped = [header, two, one, ...lines.slice(3)];
+  for (const changed of [[header, one, two, two, ...rest], [...lines.slice(0, -1), one, ""], swapped]) {
+    writeFileSync(file, changed.join("\n"));
+    const loaded = await loadLastGood(file, COLLECTOR, "2");
+    expect(loaded).toMatchObject({ isOwn: false });
+    expect(new Set(namesIn(loaded)).size).toBe(namesIn(loaded).length);
+    expect(warningsOf(loaded) === "").toBe(changed === swapped);
+  }
+});
+
 test("a damaged record costs itself alone and is said", async () => {
   const file = join(temporaryFolder(), "last-good.json");
   await saveLastGood(file, three);

@@ -85,8 +85,8 @@ const isFile = async (file: string): Promise<boolean> =>
 /**
  * Reads what saveLastGood wrote, record by record: a damaged one comes from the previous file where that has it, and is left out
  * otherwise; a file that is damaged as a whole is replaced by the previous one. Secrets are empty and the revision null, so that the next
- * pull fetches everything. Records that `version` wrote are taken as they are where every line is intact: they were validated then. Never
- * throws and deletes nothing; whatever is wrong is named in words.
+ * pull fetches everything. Records that `version` wrote are taken as they are where the lines are those that were written: they were
+ * validated then. Never throws and deletes nothing; whatever is wrong is named in words.
  */
 export const loadLastGood = (file: string, collector: string, version?: string): Promise<LoadedConfiguration> =>
   load(file, collector, version);
@@ -166,7 +166,7 @@ interface Contents {
   /** As received from a file; what cannot be read is Damaged. */
   readonly records: Readonly<Record<Kind, readonly unknown[]>>;
   readonly hasVariables: boolean;
-  /** True: the version that reads it has written it, and every line of it is intact. */
+  /** True: the version that reads it has written it, and its lines are those that were written. */
   readonly isOwn: boolean;
 }
 type Read = ({ readonly type: "read" } & Contents) | { readonly type: "foreign" | "missing" | "damaged"; readonly message: string };
@@ -265,13 +265,18 @@ const RECORDS_AT_ONCE = 100;
 function* piecesOf({ collector, fetchedAt, sources, sinks, variables }: Desired, version: string | undefined): Generator<string> {
   const count = { source: sources.length, sink: sinks.length, variable: variables?.length ?? null };
   const header: z.input<typeof headerSchema> = { format: FORMAT, ...(version !== undefined && { version }), collector, fetchedAt, count };
-  yield `${checked(JSON.stringify(header))}\n`;
+  const first = checked(JSON.stringify(header));
+  yield `${first}\n`;
+  let sum = sumWith(first, 0);
   const lists: Readonly<Record<Kind, readonly { readonly uuid: string }[]>> = { source: sources, sink: sinks, variable: variables ?? [] };
   for (const kind of KINDS)
     for (let from = 0; from < lists[kind].length; from += RECORDS_AT_ONCE) {
       const records = lists[kind].slice(from, from + RECORDS_AT_ONCE);
-      yield records.map((record) => `${checked(`${kind} ${record.uuid} ${JSON.stringify(record)}`)}\n`).join("");
+      const lines = records.map((record) => checked(`${kind} ${record.uuid} ${JSON.stringify(record)}`));
+      for (const line of lines) sum = sumWith(line, sum);
+      yield `${lines.join("\n")}\n`;
     }
+  yield `${lastLine(sum)}\n`;
 }
 
 /**
@@ -297,6 +302,11 @@ export async function storedContentOf({ sources, sinks, variables }: StoredDesir
 const checked = (content: string): string => `${crc32(content).toString(16).padStart(8, "0")} ${content}`;
 const isIntact = (line: string): boolean => checked(line.slice(9)) === line;
 
+/** The checksum of checksums: of the lines so far, and one more. */
+const sumWith = (line: string, sum: number): number => crc32(line.slice(0, 8), sum);
+/** Says that the lines before it are all, each once and in their order. A version that does not know it leaves it out. */
+const lastLine = (sum: number): string => checked(`end ${sum}`);
+
 const LINE = /^.{8} (source|sink|variable) ([0-9a-f-]{36}) /;
 
 const headerOf = (line: string): z.output<typeof headerSchema> | undefined =>
@@ -310,17 +320,19 @@ async function contentsOfLines(text: string, version: string | undefined): Promi
   const { collector, fetchedAt, count } = header;
   const records: Record<Kind, unknown[]> = { source: [], sink: [], variable: [] };
   const yieldToEventLoop = createYielder();
-  let isWhole = true;
+  let sum = sumWith(first, 0);
+  let isWhole = false;
   for (const [i, line] of lines.entries()) {
     if (i % RECORDS_AT_ONCE === 0) await yieldToEventLoop();
     const [start, kind, uuid] = LINE.exec(line) ?? [];
-    const isAsWritten = start !== undefined && isIntact(line);
-    isWhole &&= isAsWritten || line === "";
-    if (start !== undefined) records[kind as Kind].push(isAsWritten ? parseJson(line.slice(start.length)) : new Damaged(uuid));
+    isWhole = start === undefined && (isWhole || line === lastLine(sum));
+    if (start === undefined) continue;
+    const isAsWritten = isIntact(line);
+    if (isAsWritten) sum = sumWith(line, sum);
+    records[kind as Kind].push(isAsWritten ? parseJson(line.slice(start.length)) : new Damaged(uuid));
   }
   for (const kind of KINDS) {
     const missing = (count[kind] ?? 0) - records[kind].length;
-    isWhole &&= missing === 0;
     if (missing > 0) records[kind].push(...new Array<Damaged>(missing).fill(new Damaged(undefined)));
   }
   const isOwn = isWhole && version !== undefined && header.version === version;
