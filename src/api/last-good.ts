@@ -26,7 +26,7 @@ export type LoadedConfiguration =
   | {
       readonly type: "loaded";
       readonly configuration: Desired;
-      /** What of it is damaged, and what replaces it. */
+      /** Damaged parts of it, and their replacements. */
       readonly warnings: readonly Warning[];
       /** True: the version that was asked for has written it. */
       readonly isOwn: boolean;

@@ -1,4 +1,4 @@
-import { existsSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { expect, onTestFinished, test } from "vitest";
 import { clock } from "../../test/support/agent.ts";
@@ -203,6 +203,25 @@ test("an unchanged configuration is not written again; a disk that refuses costs
   const second = start(client, { lastGoodFile: join(blocked, "last-good.json") });
   await until(() => second.applied.length).toBeGreaterThan(2);
   expect(second.log.lines.some((line) => line.startsWith("error the configuration cannot be kept on disk"))).toBe(true);
+});
+
+test("fault: a configuration that the disk refused is not kept until it changes again", async () => {
+  const folder = join(temporaryFolder(), "state");
+  writeFileSync(folder, "");
+  const answer = desired({ variables: [], revision: "1" });
+  const { client, pulls } = fakeClient((n) =>
+    n === 1 ? { type: "configuration", configuration: answer, warnings: [] } : { type: "unchanged" },
+  );
+  const lastGoodFile = join(folder, "last-good.json");
+  const { log, applied } = start(client, { lastGoodFile, times: { keepAgainMs: 100 } });
+  await until(() => pulls.length).toBeGreaterThan(6);
+  const refusals = () => log.lines.filter((line) => line.startsWith("error the configuration cannot be kept on disk"));
+  expect(refusals()).toHaveLength(1);
+  rmSync(folder);
+  await until(() => existsSync(lastGoodFile)).toBe(true);
+  expect(await loadLastGood(lastGoodFile, COLLECTOR, VERSION)).toMatchObject({ configuration: { variables: [] }, isOwn: true });
+  expect(log.lines.filter((line) => line.startsWith("info the configuration is kept on disk"))).toHaveLength(1);
+  expect(applied).toHaveLength(1);
 });
 
 test("what throws in a callback stops nothing", async () => {

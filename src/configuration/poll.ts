@@ -1,12 +1,12 @@
 import type { ApiClient } from "../api/client.ts";
 import type { Desired } from "../api/desired.ts";
-import { type KeepOptions, loadLastGood, saveLastGood, storedContentOf } from "../api/last-good.ts";
+import { type LoadedConfiguration, loadLastGood, saveLastGood, storedContentOf } from "../api/last-good.ts";
 import type { ApiFailure } from "../api/requester.ts";
 import { formatDuration } from "../base/duration.ts";
 import { createYielder, sleep } from "../base/timer.ts";
 import { heaps } from "../lib/heap.ts";
 import { type Clock, upMsOf } from "../model/clock.ts";
-import type { Context } from "../model/context.ts";
+import type { Context, Log } from "../model/context.ts";
 import { messageOf } from "../model/failure.ts";
 import type { ReadoutStatusReport } from "../model/resources.ts";
 import { type LeftOut, NOTHING_LEFT_OUT } from "../model/service-status.ts";
@@ -26,6 +26,8 @@ export interface PollTimes {
   /** First wait after a failure; doubled with each further one. */
   readonly retryFirstMs: number;
   readonly retryMaxMs: number;
+  /** Before a configuration is kept that the disk refused. */
+  readonly keepAgainMs: number;
   /** Between two reports of statuses; between two that differ in last_readout_at alone; between two at all. */
   readonly reportMs: number;
   readonly reportReadoutMs: number;
@@ -35,6 +37,7 @@ export interface PollTimes {
 export const POLL_TIMES: PollTimes = {
   retryFirstMs: 1000,
   retryMaxMs: 60_000,
+  keepAgainMs: 60_000,
   reportMs: 1000,
   reportReadoutMs: 10_000,
   reportAllMs: 60_000,
@@ -125,11 +128,9 @@ async function pollConfiguration(options: PollingOptions, times: PollTimes, ctx:
   else log.info({ file: lastGoodFile }, loaded.message);
 
   const state = createStateKeeper(options, ctx);
-  const isWhole = loaded.type === "loaded" && loaded.warnings.length === 0 && !holdsUsers(loaded.configuration);
-  // Another version has written it: this one writes it again, so that the next start need not validate it.
-  let kept: Kept | undefined = isWhole && loaded.isOwn ? { configuration: loaded.configuration } : undefined;
-  /** True: the file at hand may take the place of the one before it. */
-  let isWorthKeeping = isWhole;
+  const keeper = new Keeper(options, times, loaded, log);
+  /** The last answer of the API. */
+  let told: Desired | undefined;
   let failures = 0;
   while (!signal.aborted) {
     const result = await client.pull(current, signal);
@@ -144,14 +145,11 @@ async function pollConfiguration(options: PollingOptions, times: PollTimes, ctx:
       state.ok();
       if (result.type === "configuration") {
         warn(result.warnings, { api: client.base }, result.leftOut);
-        current = result.configuration;
+        told = result.configuration;
+        current = told;
         apply(current, "api");
-        const now: Kept = kept ? await contentLike(kept, current) : { configuration: current };
-        const isSame = kept !== undefined && kept.content === now.content;
-        const isKept = isSame || (await save(lastGoodFile, current, { keepsBefore: isWorthKeeping, version: options.version }, ctx));
-        isWorthKeeping ||= isKept;
-        kept = isKept ? now : undefined;
       }
+      if (told) await keeper.keep(told);
     }
     await sleep(waitMs, signal);
   }
@@ -176,14 +174,53 @@ async function contentLike(kept: Kept, configuration: Desired): Promise<Kept> {
   return { configuration, content: await storedContentOf(configuration) };
 }
 
-/** True: the file holds it now. A disk that is full or read-only costs the restart its configuration, not the run. */
-async function save(file: string, desired: Desired, how: KeepOptions, { log }: Context): Promise<boolean> {
-  try {
-    await saveLastGood(file, desired, how);
+/** Keeps on disk what the API tells. A disk that is full or read-only costs the restart its configuration, not the run. */
+class Keeper {
+  readonly #options: PollingOptions;
+  readonly #times: PollTimes;
+  readonly #log: Log;
+  #kept: Kept | undefined;
+  /** True: the file at hand may take the place of the one before it. */
+  #isWorthKeeping: boolean;
+  /** When the disk refused it last, monotonic ms; undefined: it took it. */
+  #refusedMs: number | undefined;
+
+  constructor(options: PollingOptions, times: PollTimes, loaded: LoadedConfiguration, log: Log) {
+    this.#options = options;
+    this.#times = times;
+    this.#log = log;
+    const whole = loaded.type === "loaded" && loaded.warnings.length === 0 && !holdsUsers(loaded.configuration) ? loaded : undefined;
+    // Another version has written it: this one writes it again, so that the next start need not validate it.
+    this.#kept = whole?.isOwn ? { configuration: whole.configuration } : undefined;
+    this.#isWorthKeeping = whole !== undefined;
+  }
+
+  async keep(configuration: Desired): Promise<void> {
+    const kept = this.#kept;
+    if (kept?.configuration === configuration) return;
+    if (this.#refusedMs !== undefined && performance.now() - this.#refusedMs < this.#times.keepAgainMs) return;
+    const now: Kept = kept ? await contentLike(kept, configuration) : { configuration };
+    const isSame = kept !== undefined && kept.content === now.content;
+    const isKept = isSame || (await this.#save(configuration));
+    this.#isWorthKeeping ||= isKept;
+    this.#kept = isKept ? now : undefined;
+  }
+
+  /** True: the file holds it now. */
+  async #save(desired: Desired): Promise<boolean> {
+    const { lastGoodFile: file, version } = this.#options;
+    const isRefused = this.#refusedMs !== undefined;
+    try {
+      await saveLastGood(file, desired, { keepsBefore: this.#isWorthKeeping, version });
+    } catch (error) {
+      const words = "the configuration cannot be kept on disk: after a restart the API must answer first";
+      if (!isRefused) this.#log.error({ file, err: error }, words);
+      this.#refusedMs = performance.now();
+      return false;
+    }
+    if (isRefused) this.#log.info({ file }, "the configuration is kept on disk again");
+    this.#refusedMs = undefined;
     return true;
-  } catch (error) {
-    log.error({ file, err: error }, "the configuration cannot be kept on disk: after a restart the API must answer first");
-    return false;
   }
 }
 
