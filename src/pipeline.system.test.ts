@@ -5,6 +5,7 @@ import { parse } from "yaml";
 import { freePort } from "../test/support/free-port.ts";
 import { temporaryFolder } from "./buffer/testing/folder.ts";
 import { plainLayout, plainReadout } from "./buffer/testing/readouts.ts";
+import type { SinkSpec } from "./delivery/messages.ts";
 import { policySchema } from "./model/policy.ts";
 import { textsOf } from "./model/testing/warnings.ts";
 import { createLogger } from "./os/log.ts";
@@ -80,6 +81,34 @@ test("the oldest values are not thrown away without a word: how long they last s
     .toEqual([expect.stringMatching(/since \d{4}-\d\d-\d\dT.*Z, \d+ so far.*buffer\.max_bytes \(1\.0 MiB\)/)]);
   expect(textsOf(pipeline.notes())[0]).toContain(`${ledger()?.dropped["buffer_full"]} so far`);
 }, 30_000);
+
+test("fault: sinks that come while it stops start a delivery thread that nobody ends", async () => {
+  const folder = temporaryFolder();
+  undo.push(() => folder[Symbol.dispose]());
+  const started: string[] = [];
+  const pipeline = new Pipeline({
+    run: "run-1",
+    bufferFile: path.join(folder.path, "buffer.db"),
+    bounds: { maxBytes: 2 ** 20, maxAgeMs: 1e12, keepRemovedMs: 1e12 },
+    log: createLogger({ level: "warn", format: "text", stream: { write: () => true }, journald: false }),
+    workerUrl: (name) => {
+      started.push(name);
+      return new URL(`./threads/${name}/worker.ts`, import.meta.url);
+    },
+    policy: policySchema.parse({}),
+    pki: { dir: path.join(folder.path, "pki"), installation: "00000000-0000-4000-8000-000000000001" },
+    onAlarm: () => {},
+  });
+  const stopped = pipeline.stop();
+  const details = { type: "mqtt", host: "127.0.0.1", port: await freePort(), topic: "t", publish_interval: 1000 };
+  const sinks: readonly SinkSpec[] = [
+    { uuid: "sink-1", name: "broker", type: "mqtt", details, settings: {}, secrets: {}, publishIntervalUnit: "milliseconds" },
+  ];
+  pipeline.setSinks(sinks);
+  await stopped;
+  pipeline.setSinks(sinks);
+  expect(started).toEqual(["store"]);
+});
 
 /** A rule of numbers without labels, by the metrics of one moment. */
 function firesNow(text: string, alert: string): boolean {

@@ -43,6 +43,7 @@ export class Pipeline {
   #every: DeliveryHost | undefined;
   #latest: DeliveryHost | undefined;
   #isStoreReady = false;
+  #isStopping = false;
   #ledger: Ledger | undefined;
   #fileBytes = 0;
   #fill: BufferFill | undefined;
@@ -108,6 +109,8 @@ export class Pipeline {
 
   /** Brings the sinks that run to the desired ones; unchanged ones notice nothing. */
   setSinks(desired: readonly SinkSpec[]): void {
+    // A configuration may come until the last: a thread that starts now would outlive the stop.
+    if (this.#isStopping) return;
     rememberNames(this.#names, desired);
     if (desired.some(({ uuid }) => !this.#configured.has(uuid))) this.#reportAll();
     this.#configured = new Set(desired.map(({ uuid }) => uuid));
@@ -193,6 +196,7 @@ export class Pipeline {
 
   /** Commits what was accepted, lets the sinks finish, ends the workers. */
   async stop(): Promise<void> {
+    this.#isStopping = true;
     await this.#client.close(COMMIT_WITHIN_MS);
     await Promise.all(this.#deliveries().map((delivery) => delivery.stop(WORKER_STOP_MS)));
     await this.#store.stop(WORKER_STOP_MS);
