@@ -82,7 +82,7 @@ test("the oldest values are not thrown away without a word: how long they last s
   expect(textsOf(pipeline.notes())[0]).toContain(`${ledger()?.dropped["buffer_full"]} so far`);
 }, 30_000);
 
-test("fault: sinks that come while it stops start a delivery thread that nobody ends", async () => {
+test("fault: sinks that come while the pipeline stops leave a delivery thread behind", async () => {
   const folder = temporaryFolder();
   undo.push(() => folder[Symbol.dispose]());
   const started: string[] = [];
