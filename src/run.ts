@@ -232,7 +232,7 @@ const configurationOf = (base: Base, agent: Agent, applier: Applier): Configurat
   new Configuration({
     ...base,
     settings: base.loaded.settings,
-    reports: () => agent.reports(),
+    glances: () => agent.glances(),
     mayDiscover: () => base.inForce.mayDiscover,
     listenRefusal: base.inForce.listenRefusal,
     onConfiguration: (desired) => applier.setDesired(desired),

@@ -74,7 +74,7 @@ test("fault: whoever holds the port is the configuration, and gets collector.key
     signal: stop.signal,
     workerUrl: () => new URL("../threads/api/worker.ts", import.meta.url),
     onConfiguration: () => {},
-    reports: () => [],
+    glances: () => [],
     mayDiscover: () => true,
     listenRefusal: () => undefined,
   });

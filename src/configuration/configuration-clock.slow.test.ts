@@ -33,7 +33,7 @@ test.each([
     signal: stop.signal,
     workerUrl: () => new URL("../threads/api/worker.ts", import.meta.url),
     onConfiguration: () => {},
-    reports: () => [],
+    glances: () => [],
     mayDiscover: () => true,
     listenRefusal: () => undefined,
   };

@@ -7,16 +7,15 @@ import { isLoopback } from "../api/loopback.ts";
 import { withoutCredentials } from "../base/plain-text.ts";
 import { type Clock, isoTimeAt } from "../model/clock.ts";
 import { messageOf } from "../model/failure.ts";
-import type { SourceReport } from "../model/report.ts";
-import type { ReadoutStatusReport } from "../model/resources.ts";
 import type { ConfigStatus } from "../model/service-status.ts";
 import type { Settings } from "../model/settings.ts";
 import { type Warning, warning } from "../model/warning.ts";
 import type { Logger } from "../os/log.ts";
 import { EmbeddedApi } from "../threads/api/host.ts";
 import { ApiLink } from "./api-link.ts";
+import type { StatusReporting } from "./status-reporter.ts";
 
-export interface ConfigurationOptions {
+export interface ConfigurationOptions extends Pick<StatusReporting, "glances" | "mayDiscover"> {
   /** Of the start. */
   readonly settings: Settings;
   readonly stateDir: string;
@@ -28,10 +27,6 @@ export interface ConfigurationOptions {
   readonly signal: AbortSignal;
   readonly workerUrl: (name: string) => URL;
   readonly onConfiguration: (desired: Desired) => void;
-  /** All data sources as they stand now. */
-  readonly reports: () => readonly SourceReport[];
-  /** True: devices may be asked what they have, as the policy says now. */
-  readonly mayDiscover: () => boolean;
   /** Words for why the policy of now does not let it listen on an address; undefined: it does. */
   readonly listenRefusal: (at: string) => string | undefined;
 }
@@ -184,7 +179,7 @@ export class Configuration {
   }
 
   #open(client: ApiClient, settings: Settings): ApiLink {
-    const { stateDir, collector, version, clock, log, signal, onConfiguration } = this.#options;
+    const { stateDir, collector, version, clock, log, signal, onConfiguration, glances, mayDiscover } = this.#options;
     return new ApiLink(
       {
         client,
@@ -199,19 +194,11 @@ export class Configuration {
           this.#origin = origin;
           onConfiguration(desired);
         },
-        takeReports: () => this.#reports(),
+        glances,
+        mayDiscover,
       },
       { signal, log },
     );
-  }
-
-  #reports(): ReadoutStatusReport {
-    const { reports, mayDiscover } = this.#options;
-    return reports().map(({ uuid, status, discovers }) => ({
-      data_source: uuid,
-      readout_status: status,
-      ...(discovers !== undefined && { capabilities: { variable_discovery: discovers && mayDiscover() } }),
-    }));
   }
 }
 

@@ -9,6 +9,7 @@ import { COLLECTOR, modbusSource, recordingLog, startTestServer, temporaryFolder
 import { type DataSource, dataSourceSchema, type ReadoutStatusReport } from "../model/resources.ts";
 import { warning } from "../model/warning.ts";
 import { type PollingOptions, type PollState, runPolling } from "./poll.ts";
+import type { StatusGlance } from "./status-reporter.ts";
 
 /** With room for a machine that is busy elsewhere. */
 const VERSION = "1";
@@ -46,6 +47,9 @@ function fakeClient(
   return { client, pulls, reports };
 }
 
+const glancesOf = (reports: ReadoutStatusReport): readonly StatusGlance[] =>
+  reports.map(({ data_source: uuid, readout_status: status }) => ({ uuid, mark: undefined, look: () => ({ report: { status } }) }));
+
 function start(client: PollingOptions["client"], options: Partial<PollingOptions> = {}) {
   const controller = new AbortController();
   const log = recordingLog();
@@ -63,7 +67,8 @@ function start(client: PollingOptions["client"], options: Partial<PollingOptions
       onConfiguration: (configuration, origin) => applied.push([configuration, origin]),
       onState: (state) => states.push(state),
       onWarnings: () => {},
-      takeReports: () => [],
+      glances: () => [],
+      mayDiscover: () => true,
       ...options,
       times: { retryFirstMs: 20, retryMaxMs: 50, reportMs: 20, ...options.times },
     },
@@ -247,7 +252,7 @@ test("statuses: state changes at once, times alone less often, everything again 
     () => result,
   );
   const { log } = start(client, {
-    takeReports: () => present,
+    glances: () => glancesOf(present),
     times: { reportReadoutMs: 600_000, reportAllMs: 600_000 },
   });
   await until(() => reports).toEqual([present]);
@@ -267,16 +272,17 @@ test("statuses are repeated after reportAllMs and their times after reportReadou
   let n = 0;
   const { client, reports } = fakeClient(() => ({ type: "unchanged" }));
   start(client, {
-    takeReports: () => [
-      {
-        data_source: "a",
-        readout_status: {
-          last_readout_at: new Date(1_800_000_000_000 + n++).toISOString(),
-          configured_variables: 1,
-          state: { type: "OK" },
+    glances: () =>
+      glancesOf([
+        {
+          data_source: "a",
+          readout_status: {
+            last_readout_at: new Date(1_800_000_000_000 + n++).toISOString(),
+            configured_variables: 1,
+            state: { type: "OK" },
+          },
         },
-      },
-    ],
+      ]),
     times: { reportReadoutMs: 60, reportAllMs: 600_000 },
   });
   await until(() => reports.length).toBeGreaterThan(2);
@@ -286,8 +292,50 @@ test("statuses are repeated after reportAllMs and their times after reportReadou
   const same: ReadoutStatusReport = [
     { data_source: "a", readout_status: { last_readout_at: null, configured_variables: 1, state: { type: "OK" } } },
   ];
-  start(still.client, { takeReports: () => same, times: { reportReadoutMs: 20, reportAllMs: 60 } });
+  start(still.client, { glances: () => glancesOf(same), times: { reportReadoutMs: 20, reportAllMs: 60 } });
   await until(() => still.reports.length).toBeGreaterThan(2);
+});
+
+test("a source is looked at where its state is another, where devices may be asked what they have, after a failure, and for its times", async () => {
+  let [mark, type, mayDiscover, looks]: [object, "OK" | "UNKNOWN", boolean, number] = [{}, "UNKNOWN", false, 0];
+  let [passes, failing] = [0, 0];
+  const { client, reports } = fakeClient(
+    () => ({ type: "unchanged" }),
+    () => (failing-- > 0 ? { type: "failed", kind: "http_status", message: "503" } : { type: "reported" }),
+  );
+  const look = () => {
+    looks++;
+    return { report: { discovers: true, status: { last_readout_at: `${looks}`, configured_variables: 1, state: { type } } } };
+  };
+  const times = { reportReadoutMs: 600_000, reportAllMs: 600_000 };
+  const glances = () => {
+    passes++;
+    return [{ uuid: "a", mark, look }];
+  };
+  start(client, { glances, mayDiscover: () => mayDiscover, times });
+  const said = () => reports.map(([one]) => [one?.readout_status.state.type, one?.capabilities]);
+  const passesOn = async () => {
+    const from = passes;
+    await until(() => passes).toBeGreaterThan(from + 3);
+  };
+  const first = ["UNKNOWN", { variable_discovery: false }];
+  await until(said).toEqual([first]);
+  await passesOn();
+  expect(looks).toBe(1);
+  // Another object, the same state.
+  mark = {};
+  await until(() => looks).toBe(2);
+  await passesOn();
+  expect([looks, said()]).toEqual([2, [first]]);
+  [mark, type] = [{}, "OK"];
+  const second = ["OK", { variable_discovery: false }];
+  await until(said).toEqual([first, second]);
+  mayDiscover = true;
+  failing = 2;
+  const third = ["OK", { variable_discovery: true }];
+  await until(said).toEqual([first, second, third, third, third]);
+  await passesOn();
+  expect(looks).toBe(6);
 });
 
 test("against the real server: a source is seen with the next poll, an outage keeps it, a status arrives", async () => {
@@ -295,7 +343,7 @@ test("against the real server: a source is seen with the next poll, an outage ke
   const client = new ApiClient({ url: api.server.url, collector: COLLECTOR, readKey: () => api.collectorKey, log: recordingLog() });
   onTestFinished(() => client.close());
   let reports: ReadoutStatusReport = [];
-  const { applied, states, log, lastGoodFile } = start(client, { takeReports: () => reports });
+  const { applied, states, log, lastGoodFile } = start(client, { glances: () => glancesOf(reports) });
   await until(() => applied.length).toBe(1);
   const made = await api.send("POST", "/v2/data-sources", modbusSource());
   await until(() => applied.at(-1)?.[0].sources.map((one) => one.name)).toEqual(["press-1"]);

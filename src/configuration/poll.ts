@@ -1,16 +1,15 @@
 import type { ApiClient } from "../api/client.ts";
 import type { Desired } from "../api/desired.ts";
 import { type LoadedConfiguration, loadLastGood, saveLastGood, storedContentOf } from "../api/last-good.ts";
-import type { ApiFailure } from "../api/requester.ts";
 import { formatDuration } from "../base/duration.ts";
-import { createYielder, sleep } from "../base/timer.ts";
+import { sleep } from "../base/timer.ts";
 import { heaps } from "../lib/heap.ts";
 import { type Clock, upMsOf } from "../model/clock.ts";
 import type { Context, Log } from "../model/context.ts";
 import { messageOf } from "../model/failure.ts";
-import type { ReadoutStatusReport } from "../model/resources.ts";
 import { type LeftOut, NOTHING_LEFT_OUT } from "../model/service-status.ts";
 import { type Warning, warning } from "../model/warning.ts";
+import { type ReportTimes, retryWait, StatusReporter, type StatusReporting } from "./status-reporter.ts";
 
 /** The state of the configuration API, for status and log. */
 export interface PollState {
@@ -22,16 +21,9 @@ export interface PollState {
 }
 
 /** In milliseconds. */
-export interface PollTimes {
-  /** First wait after a failure; doubled with each further one. */
-  readonly retryFirstMs: number;
-  readonly retryMaxMs: number;
+export interface PollTimes extends ReportTimes {
   /** Before a configuration is kept that the disk refused. */
   readonly keepAgainMs: number;
-  /** Between two reports of statuses; between two that differ in last_readout_at alone; between two at all. */
-  readonly reportMs: number;
-  readonly reportReadoutMs: number;
-  readonly reportAllMs: number;
 }
 
 export const POLL_TIMES: PollTimes = {
@@ -48,8 +40,8 @@ const MIN_POLL_MS = 50;
 /** setTimeout above 2^31 ms fires at once. */
 const MAX_POLL_MS = 86_400_000;
 
-export interface PollingOptions {
-  readonly client: Pick<ApiClient, "base" | "pull" | "reportStatuses">;
+export interface PollingOptions extends Omit<StatusReporting, "client"> {
+  readonly client: StatusReporting["client"] & Pick<ApiClient, "pull">;
   readonly collector: string;
   /** The collector's own: what it has kept itself is not validated again. */
   readonly version: string;
@@ -65,8 +57,6 @@ export interface PollingOptions {
   readonly onState: (state: PollState) => void;
   /** What of the configuration in force cannot be used or was replaced, for status: after each change of it. */
   readonly onWarnings: (warnings: readonly Warning[], leftOut: LeftOut) => void;
-  /** All data sources as they are now; which of them are sent is decided here. */
-  readonly takeReports: () => ReadoutStatusReport;
   /** Those that differ from POLL_TIMES. */
   readonly times?: Partial<PollTimes> | undefined;
 }
@@ -224,11 +214,6 @@ class Keeper {
   }
 }
 
-/** Doubling from the first wait to the longest, with jitter of ±10 %. */
-function retryWait(failures: number, { retryFirstMs, retryMaxMs }: PollTimes): number {
-  return Math.min(retryFirstMs * 2 ** Math.min(failures - 1, 30), retryMaxMs) * (0.9 + 0.2 * Math.random());
-}
-
 function createStateKeeper({ client: { base }, onState, clock }: PollingOptions, { log }: Context) {
   let state: PollState | undefined;
   let kind: string | undefined;
@@ -260,88 +245,4 @@ function createStateKeeper({ client: { base }, onState, clock }: PollingOptions,
       set({ ok: false, message, sinceUpMs });
     },
   };
-}
-
-interface PreparedReport {
-  readonly report: ReadoutStatusReport[number];
-  /** All but the time of the last readout, as JSON. */
-  readonly state: string;
-  /** All of it, as JSON. */
-  readonly whole: string;
-}
-
-/** Reports the statuses that differ from what the API has, and from time to time all of them. */
-class StatusReporter {
-  readonly #options: PollingOptions;
-  readonly #times: PollTimes;
-  readonly #ctx: Context;
-  /** What the API has, by data source. */
-  #reported: ReadonlyMap<string, Pick<PreparedReport, "state" | "whole">> = new Map();
-  #reportedAllAtMs = Number.NEGATIVE_INFINITY;
-  #reportedReadoutsAtMs = Number.NEGATIVE_INFINITY;
-  #failures = 0;
-  #failing: string | undefined;
-
-  constructor(options: PollingOptions, times: PollTimes, ctx: Context) {
-    this.#options = options;
-    this.#times = times;
-    this.#ctx = ctx;
-  }
-
-  async run(): Promise<void> {
-    const { signal } = this.#ctx;
-    const { reportMs } = this.#times;
-    while (!signal.aborted) {
-      await sleep(this.#failures === 0 ? reportMs : Math.max(reportMs, retryWait(this.#failures, this.#times)), signal);
-      if (!signal.aborted) await this.#report();
-    }
-  }
-
-  async #report(): Promise<void> {
-    const nowMs = performance.now();
-    const isAll = nowMs - this.#reportedAllAtMs >= this.#times.reportAllMs;
-    const hasReadouts = isAll || nowMs - this.#reportedReadoutsAtMs >= this.#times.reportReadoutMs;
-    const present = await this.#prepare();
-    const due = [...present.values()].filter(({ report, state, whole }) => {
-      const last = this.#reported.get(report.data_source);
-      return isAll || last?.state !== state || (hasReadouts && last.whole !== whole);
-    });
-    if (due.length === 0) return;
-    const result = await this.#options.client.reportStatuses(
-      due.map(({ report }) => report),
-      this.#ctx.signal,
-    );
-    if (result.type === "not_offered") return;
-    if (result.type === "failed") return this.#failed(result);
-    this.#failures = 0;
-    this.#failing = undefined;
-    if (isAll) this.#reportedAllAtMs = nowMs;
-    if (hasReadouts) this.#reportedReadoutsAtMs = nowMs;
-    const reported = [...this.#reported, ...due.map((one) => [one.report.data_source, one] as const)];
-    this.#reported = new Map(reported.flatMap(([uuid, { state, whole }]) => (present.has(uuid) ? [[uuid, { state, whole }]] : [])));
-  }
-
-  /** All statuses as they are now, by data source. */
-  async #prepare(): Promise<ReadonlyMap<string, PreparedReport>> {
-    const yieldToEventLoop = createYielder();
-    const present = new Map<string, PreparedReport>();
-    for (const report of this.#options.takeReports()) {
-      const { last_readout_at: _, ...state } = report.readout_status;
-      present.set(report.data_source, {
-        report,
-        state: JSON.stringify([state, report.capabilities]),
-        whole: JSON.stringify(report),
-      });
-      await yieldToEventLoop();
-    }
-    return present;
-  }
-
-  #failed({ kind, message }: ApiFailure): void {
-    this.#failures++;
-    // The poll logs a connection that is lost.
-    if (this.#failing !== kind && !["unreachable", "timeout", "aborted"].includes(kind))
-      this.#ctx.log.warn({ api: this.#options.client.base, failure: kind }, `statuses cannot be reported: ${message}`);
-    this.#failing = kind;
-  }
 }
