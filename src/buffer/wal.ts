@@ -63,18 +63,18 @@ function lookThrough(wal: Buffer): Found {
     if (!isStored(after, wal, at + 16)) break;
     sum = after;
   }
-  // Behind the damage: a commit (the size of the database after it is not 0), and something after that.
+  // Behind the damage: a commit, and something after that.
   let hasCommit = false;
   let isTorn = false;
   for (let next = at; next + frameBytes <= wal.length && !isTorn; next += frameBytes) {
     if (!ofThisWal(next)) continue;
     isTorn = hasCommit;
-    hasCommit ||= wal.readUInt32BE(next + 4) !== 0;
+    hasCommit ||= isCommit(wal, next);
   }
   return { at, isTorn, isBigEndian, frameBytes };
 }
 
-/** Counts of what was put right in a WAL. */
+/** Counts of what was put right in a WAL that had been on disk. A power failure leaves the last transaction as it likes, which is no damage. */
 export interface Mended {
   /** Bits that were wrong and are right. */
   readonly bits: number;
@@ -85,14 +85,15 @@ export interface Mended {
 /**
  * Makes a damaged WAL, of a file that nobody has open, one that SQLite reads to its end: a single wrong bit is put right where the checksum
  * tells which one it is; of a page that is wrong otherwise the checksums follow what it holds, so that rows and pages, which have checks of
- * their own, are all that it costs. Frames behind count only by the checksums that were written. Throws what the file system throws.
+ * their own, are all that it costs, unless its transaction may never have been on disk as a whole: SQLite leaves that out. Frames behind count
+ * only by the checksums that were written. Throws what the file system throws.
  */
 export function mendWal(walFile: string): Mended {
   const bytes = statSync(walFile, { throwIfNoEntry: false })?.size ?? 0;
   if (bytes <= HEADER_BYTES || bytes > MAX_LOOKED_AT_BYTES) return { bits: 0, frames: 0 };
   const wal = readFileSync(walFile);
-  const mended = mend(wal);
-  if (mended.bits + mended.frames === 0) return mended;
+  const { bits, frames, isOther } = mend(wal);
+  if (!isOther) return { bits, frames };
   const fd = openSync(walFile, "r+");
   try {
     writeSync(fd, wal, 0, wal.length, 0);
@@ -100,55 +101,111 @@ export function mendWal(walFile: string): Mended {
   } finally {
     closeSync(fd);
   }
+  return { bits, frames };
+}
+
+/** Changes the bytes; `isOther`: some are other ones. */
+function mend(wal: Buffer): Mended & { readonly isOther: boolean } {
+  const headerBits = lookThrough(wal).at === 0 ? mendHeader(wal) : 0;
+  const { at, isBigEndian, frameBytes } = lookThrough(wal);
+  if (at === 0 || at + frameBytes > wal.length) return { bits: headerBits, frames: 0, isOther: headerBits > 0 };
+  const mended = mendBits(wal, frameBytes, isBigEndian);
+  const { bits, frames } = mendChecksums(wal, mended, frameBytes, isBigEndian);
+  return { bits: headerBits + bits, frames, isOther: headerBits + mended.size + frames > 0 };
+}
+
+const put = (wal: Buffer, { at, mask }: Bit): void => void wal.writeUInt8(wal.readUInt8(at) ^ mask, at);
+
+function mendHeader(wal: Buffer): number {
+  const found = [false, true].flatMap((isBig) => bitsIn(wal, [{ from: 0, to: 24 }], 24, [0, 0], isBig));
+  // Both orders may tell of the bit that says which one it is.
+  const [bit] = found.filter(
+    ({ at, mask }, i) => found.findIndex((other) => other.at === at && other.mask === mask) === i && heals(wal, { at, mask }),
+  );
+  if (!bit || found.filter((one) => heals(wal, one)).some(({ at, mask }) => at !== bit.at || mask !== bit.mask)) return 0;
+  put(wal, bit);
+  return 1;
+}
+
+/** Puts single bits right. Returns the offsets of their frames. */
+function mendBits(wal: Buffer, frameBytes: number, isBigEndian: boolean): ReadonlySet<number> {
+  const salts = wal.subarray(16, 24);
+  const mended = new Set<number>();
+  let before = summed([0, 0], wal.subarray(0, 24), isBigEndian);
+  for (let at = HEADER_BYTES; at + frameBytes <= wal.length; at += frameBytes) {
+    const salt = oneBit(wal, at + 8, salts);
+    const sum = frameSum(before, wal, at, frameBytes, isBigEndian);
+    const isWhole = isStored(sum, wal, at + 16);
+    if (salt && isWhole) put(wal, salt);
+    else if (!wal.subarray(at + 8, at + 16).equals(salts)) break;
+    // A checksum that is wrong is told by the frame behind it.
+    const isChecksum = !isWhole && follows(wal, at + frameBytes, frameBytes, sum, isBigEndian);
+    const bit = isWhole || isChecksum ? undefined : bitOfFrame(wal, at, frameBytes, before, isBigEndian);
+    if (bit) put(wal, bit);
+    if (isChecksum) {
+      wal.writeUInt32BE(sum[0], at + 16);
+      wal.writeUInt32BE(sum[1], at + 20);
+    }
+    if (salt || bit || isChecksum) mended.add(at);
+    before = sumAt(wal, at + 16);
+  }
   return mended;
 }
 
-/** Changes the bytes. */
-function mend(wal: Buffer): Mended {
-  let [bits, frames] = [0, 0];
-  const put = (bit: Bit): void => {
-    wal.writeUInt8(wal.readUInt8(bit.at) ^ bit.mask, bit.at);
-    bits++;
-  };
-  if (lookThrough(wal).at === 0) {
-    const found = [false, true].flatMap((isBig) => bitsIn(wal, [{ from: 0, to: 24 }], 24, [0, 0], isBig));
-    // Both orders may tell of the bit that says which one it is.
-    const [bit] = found.filter(
-      ({ at, mask }, i) => found.findIndex((other) => other.at === at && other.mask === mask) === i && heals(wal, { at, mask }),
-    );
-    if (!bit || found.filter((one) => heals(wal, one)).some(({ at, mask }) => at !== bit.at || mask !== bit.mask)) return { bits, frames };
-    put(bit);
-  }
-  const { isBigEndian, frameBytes } = lookThrough(wal);
+function bitOfFrame(wal: Buffer, at: number, frameBytes: number, before: Sum, isBigEndian: boolean): Bit | undefined {
+  const parts = [
+    { from: at, to: at + 8 },
+    { from: at + FRAME_HEADER_BYTES, to: at + frameBytes },
+  ];
+  const [bit, ...others] = bitsIn(wal, parts, at + 16, before, isBigEndian);
+  return others.length === 0 ? bit : undefined;
+}
+
+/** Has the checksums follow from each other, up to the end or the transaction that may never have been on disk. `mended`: frames that were. */
+function mendChecksums(wal: Buffer, mended: ReadonlySet<number>, frameBytes: number, isBigEndian: boolean): Mended {
   const salts = wal.subarray(16, 24);
+  let [bits, frames] = [0, 0];
+  // Bits in the transaction that may be the last.
+  let bitsOfLast = 0;
+  let isOver = false;
   // The running checksum of what was written, and of what is there now.
   let written = summed([0, 0], wal.subarray(0, 24), isBigEndian);
   let stored = written;
-  for (let at = HEADER_BYTES; at + frameBytes <= wal.length; at += frameBytes) {
-    const salt = oneBit(wal, at + 8, salts);
-    let sum = frameSum(written, wal, at, frameBytes, isBigEndian);
-    if (salt && isStored(sum, wal, at + 16)) put(salt);
-    else if (!wal.subarray(at + 8, at + 16).equals(salts)) break;
-    if (!isStored(sum, wal, at + 16)) {
-      const parts = [
-        { from: at, to: at + 8 },
-        { from: at + FRAME_HEADER_BYTES, to: at + frameBytes },
-      ];
-      const [bit, ...others] = bitsIn(wal, parts, at + 16, written, isBigEndian);
-      const isChecksum = follows(wal, at + frameBytes, frameBytes, sum, isBigEndian);
-      if (isChecksum) bits++;
-      else if (bit && others.length === 0) put(bit);
-      else if (follows(wal, at + frameBytes, frameBytes, sumAt(wal, at + 16), isBigEndian)) frames++;
-      else break;
-      if (!isChecksum) sum = sumAt(wal, at + 16);
+  for (let at = HEADER_BYTES; at + frameBytes <= wal.length && wal.subarray(at + 8, at + 16).equals(salts); at += frameBytes) {
+    if (!isStored(frameSum(written, wal, at, frameBytes, isBigEndian), wal, at + 16)) {
+      if (!wasOnDisk(wal, at, frameBytes, isBigEndian)) break;
+      frames++;
     }
-    written = sum;
+    if (isOver) [bits, bitsOfLast] = [bits + bitsOfLast, 0];
+    if (mended.has(at)) bitsOfLast++;
+    isOver = isCommit(wal, at);
+    written = sumAt(wal, at + 16);
     stored = frameSum(stored, wal, at, frameBytes, isBigEndian);
     wal.writeUInt32BE(stored[0], at + 16);
     wal.writeUInt32BE(stored[1], at + 20);
   }
   return { bits, frames };
 }
+
+/** A disk writes so many bytes as a whole. */
+const SECTOR_BYTES = 512;
+
+/**
+ * True: frames of a later transaction follow, which begins only once the one of this frame is on disk. A commit that the damaged frame itself
+ * names counts where the salts, which tell that it is of this WAL, came to the disk with it.
+ */
+function wasOnDisk(wal: Buffer, at: number, frameBytes: number, isBigEndian: boolean): boolean {
+  const isOneSector = Math.floor(at / SECTOR_BYTES) === Math.floor((at + 15) / SECTOR_BYTES);
+  let isOver = isOneSector && isCommit(wal, at);
+  for (let next = at + frameBytes; follows(wal, next, frameBytes, sumAt(wal, next - frameBytes + 16), isBigEndian); next += frameBytes) {
+    if (isOver) return true;
+    isOver = isCommit(wal, next);
+  }
+  return false;
+}
+
+/** True: it is the last of its transaction; it has the size of the database after it. */
+const isCommit = (wal: Buffer, at: number): boolean => wal.readUInt32BE(at + 4) !== 0;
 
 /** True: the header is whole with the bit. */
 function heals(wal: Buffer, { at, mask }: Bit): boolean {
