@@ -4,6 +4,7 @@ import os from "node:os";
 import path from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { plainLayout } from "../../../src/buffer/testing/readouts.ts";
+import { heaps } from "../../../src/lib/heap.ts";
 import type { Layout } from "../../../src/model/layout.ts";
 import { policySchema } from "../../../src/model/policy.ts";
 import type { DataType, Value } from "../../../src/model/value.ts";
@@ -27,6 +28,7 @@ const shape = JSON.parse(process.argv[2] ?? "{}") as Shape;
 const dir = mkdtempSync(path.join(os.tmpdir(), "memory-host-"));
 process.once("exit", () => rmSync(dir, { recursive: true, force: true }));
 process.once("disconnect", () => process.exit());
+heaps.begin();
 const pipeline = new Pipeline({
   run: randomUUID(),
   bufferFile: path.join(dir, "buffer.db"),
