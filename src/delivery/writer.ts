@@ -30,6 +30,8 @@ const READ_PAUSE_MS = 1000;
 /** A server that closes the connection so soon after a refusal may do so because of it. */
 const CLOSED_ON_REFUSAL_MS = 2000;
 const MAX_TIMER_MS = 2 ** 31 - 1;
+/** Writes are started for so long before timers and sockets have their turn. */
+const SLICE_MS = 2;
 
 /** Writes the next jobs of the queue to the sink, as many at once as the sink takes; between them suspects, alone. */
 export class Writer {
@@ -116,16 +118,23 @@ export class Writer {
     return writes;
   }
 
-  /** Starts one write and comes back for the next, so that no slice of this thread is longer than one batch. */
+  /** Starts writes for a slice, and comes back for the next: what a sink sends in one turn leaves in one packet. */
   wake(): void {
+    const untilMs = performance.now() + SLICE_MS;
+    while (this.#startOne() && performance.now() < untilMs);
+  }
+
+  /** True: one was started. */
+  #startOne(): boolean {
     clearTimeout(this.#timer);
+    const before = this.#underWay;
     const opening = this.#opening;
     const { isGivenUp, notBeforeMs, wasApart } = this.#isolation;
-    if (!opening || isGivenUp || isQuiet(this.#isolation) || this.#isFull(opening)) return;
+    if (!opening || isGivenUp || isQuiet(this.#isolation) || this.#isFull(opening)) return false;
     const nowMs = performance.now();
     if (nowMs < notBeforeMs) {
       this.#wakeAt(notBeforeMs, nowMs);
-      return;
+      return false;
     }
     try {
       this.#learn({ what: "time" }, nowMs);
@@ -134,8 +143,10 @@ export class Writer {
         ? this.#writeNext(opening, nowMs) || this.#writeApart(opening, nowMs)
         : this.#writeApart(opening, nowMs) || this.#writeNext(opening, nowMs);
       if (!hasStarted) this.#wakeAt(this.#nextDueMs(nowMs), nowMs);
+      return this.#underWay > before;
     } catch (error) {
       this.#unreadable(error);
+      return false;
     }
   }
 
