@@ -8,15 +8,19 @@ export interface RecentLayouts<K, T> {
 
 /** `kept`: of each source. The host and the store have to agree on it. */
 export function createRecentLayouts<K, T>(kept = 2): RecentLayouts<K, T> {
-  const known = new Map<K, { readonly source: string; readonly value: T }>();
+  const known = new Map<K, T>();
+  /** By source, the oldest first. */
+  const keysOf = new Map<string, K[]>();
   return {
-    get: (key) => known.get(key)?.value,
+    get: (key) => known.get(key),
     add(key, source, value) {
       if (known.has(key)) return;
-      const same = [...known].filter(([, one]) => one.source === source);
-      for (const [old] of same.slice(0, Math.max(0, same.length + 1 - kept))) known.delete(old);
-      known.set(key, { source, value });
+      known.set(key, value);
+      const keys = keysOf.get(source) ?? [];
+      keys.push(key);
+      keysOf.set(source, keys);
+      for (const old of keys.splice(0, keys.length - kept)) known.delete(old);
     },
-    entries: () => [...known].map(([key, { value }]) => [key, value]),
+    entries: () => [...known],
   };
 }

@@ -6,6 +6,7 @@ import type { DescribedSource, ToDelivery } from "./messages.ts";
 export class DescribedSources {
   /** Undefined: not described yet. */
   #sources: readonly SourceReport[] | undefined;
+  #layouts: ReadonlyMap<string, Layout | null> = new Map();
   /** Layouts that come in pieces, by source. */
   readonly #pieces = new Map<string, Layout>();
 
@@ -21,10 +22,10 @@ export class DescribedSources {
 
   /** Takes the sources as they are now; one that comes without a layout keeps its last. True: layouts may have changed. */
   describe(sources: readonly DescribedSource[]): boolean {
-    const known = new Map(this.#sources?.map(({ uuid, layout }) => [uuid, layout]));
     const layoutOf = ({ uuid, layout }: DescribedSource): Layout | null =>
-      layout === undefined ? (this.#pieces.get(uuid) ?? known.get(uuid) ?? null) : layout;
+      layout === undefined ? (this.#pieces.get(uuid) ?? this.#layouts.get(uuid) ?? null) : layout;
     this.#sources = sources.map((source) => ({ ...source, layout: layoutOf(source) }));
+    this.#layouts = new Map(this.#sources.map(({ uuid, layout }) => [uuid, layout]));
     const mayHaveChanged = this.#pieces.size > 0 || sources.some(({ layout }) => layout);
     this.#pieces.clear();
     return mayHaveChanged;
@@ -32,7 +33,7 @@ export class DescribedSources {
 
   /** The source's own object for an equal layout, since a layout is as large as the configuration; else the layout itself. */
   shared(layout: Layout): Layout {
-    const described = this.#sources?.find(({ uuid }) => uuid === layout.source.uuid)?.layout;
+    const described = this.#layouts.get(layout.source.uuid);
     return described && described !== layout && JSON.stringify(described) === JSON.stringify(layout) ? described : layout;
   }
 }
