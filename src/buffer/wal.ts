@@ -161,7 +161,7 @@ function bitOfFrame(wal: Buffer, at: number, frameBytes: number, before: Sum, is
   return others.length === 0 ? bit : undefined;
 }
 
-/** Has the checksums follow from each other, up to the end or the transaction that may never have been on disk. `mended`: frames that were. */
+/** Has the checksums follow from each other, up to the end or the transaction that may never have been on disk. `mended`: offsets of the frames in which bits were put right. */
 function mendChecksums(wal: Buffer, mended: ReadonlySet<number>, frameBytes: number, isBigEndian: boolean): Mended {
   const salts = wal.subarray(16, 24);
   let [bits, frames] = [0, 0];

@@ -42,7 +42,7 @@ type Report = ReadoutStatusReport[number];
 
 /** The part of a report that the API has. */
 interface Reported {
-  /** A source whose mark is still this one is not looked at each time: of a thousand that costs as much as reading a hundred. */
+  /** A source whose mark is still this one is not looked at each time: to build the report of each one, and its JSON, costs more than to compare. */
   readonly mark: object | undefined;
   readonly mayDiscover: boolean;
   /** All but the time of the last readout, as JSON. */

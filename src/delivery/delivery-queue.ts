@@ -38,7 +38,7 @@ export interface DeliveryQueueOptions extends GroupBounds {
 const LIVE_RUN = 3;
 /** If live groups wait for so long beyond an interval, there are more than the server takes one by one. */
 const CONGESTED_MS = 500;
-/** How often those that wait are joined: a look at all of them for each write takes a multiple of the write where thousands wait. */
+/** Waiting groups are joined so often: a look at all of them for each write takes a multiple of the write where thousands wait. */
 const JOIN_EVERY_MS = 100;
 /** How often settled rows behind unsettled ones are acknowledged: a source that is slow holds up no others for longer. */
 const BEHIND_MS = 1000;

@@ -55,6 +55,27 @@ function take(taken: Map<string, number>, { readouts }: SinkBatch): void {
 const has = ({ readouts }: SinkBatch, value: number): boolean =>
   [...readouts].some(({ readings: [first] }) => first !== undefined && first.quality !== "bad" && first.value === value);
 
+test("writes begin several in one turn of the event loop, and never more than the sink takes", async () => {
+  let [underWay, most, inThisTurn] = [0, 0, 0];
+  const turns: number[] = [];
+  const rig = await rigOf(async () => {
+    if (inThisTurn === 0)
+      process.nextTick(() => {
+        turns.push(inThisTurn);
+        inThisTurn = 0;
+      });
+    inThisTurn++;
+    most = Math.max(most, ++underWay);
+    await new Promise((done) => setTimeout(done, 20));
+    underWay--;
+    return { refused: 0 };
+  });
+  rig.append(40, { variables: 1 });
+  await expect.poll(() => rig.sink()?.delivered, { timeout: 10_000 }).toBe(40);
+  expect(most).toBe(4);
+  expect(Math.max(...turns)).toBeGreaterThan(1);
+});
+
 test("a value on which the sink itself fails each time is dropped, counted and named; all others are delivered", async () => {
   const taken = new Map<string, number>();
   const rig = await rigOf(async (batch) => {

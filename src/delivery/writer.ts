@@ -118,7 +118,7 @@ export class Writer {
     return writes;
   }
 
-  /** Starts writes for a slice, and comes back for the next: what a sink sends in one turn leaves in one packet. */
+  /** Starts writes for a slice, and comes back for the next: the messages that a sink sends in one turn leave in one packet. */
   wake(): void {
     const untilMs = performance.now() + SLICE_MS;
     while (this.#startOne() && performance.now() < untilMs);

@@ -30,7 +30,7 @@ const SETTLING_MS = 20_000;
  * V8 keeps its own flags for so long after the start: with any other it refuses the code of Node's modules that comes with Node and compiles
  * each of them, in every thread that starts: 60 ms of CPU a thread.
  */
-const STARTING_MS = 10_000;
+export const STARTING_MS = 10_000;
 
 /** After a start V8 gives back what only the start needed: 10 to 15 MiB in threads that do little afterwards. Later that costs more than it brings. */
 const REDUCING_MS = 60_000;

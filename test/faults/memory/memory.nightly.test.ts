@@ -3,6 +3,7 @@ import { once } from "node:events";
 import path from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { expect, onTestFinished, test } from "vitest";
+import { STARTING_MS } from "../../../src/lib/heap.ts";
 import { startDrainingBroker } from "../../support/draining-broker.ts";
 import { freePort } from "../../support/free-port.ts";
 import { figuresOf } from "../../support/process-figures.ts";
@@ -10,8 +11,8 @@ import type { Shape } from "./host.ts";
 
 const NODE = path.resolve(import.meta.dirname, "../../../bin/collector-node");
 const MAX_ABOVE_IDLE_MIB = 60;
-/** Heaps grow as V8 has it for the first ten seconds (src/lib/heap.ts). */
-const STARTED_AFTER_MS = 11_000;
+/** Heaps grow as V8 has it until then. */
+const STARTED_AFTER_MS = STARTING_MS + 1000;
 
 type Case = Omit<Shape, "port"> & { readonly readouts: number };
 
